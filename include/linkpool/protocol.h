@@ -1,0 +1,114 @@
+/* protocol.h - what gives a link's bytes a meaning, for those who write one: handshake, frames to channels, ping, leaving. */
+#ifndef LINKPOOL_PROTOCOL_H
+#define LINKPOOL_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "link.h"
+#include "symbols.h"
+#include "transport.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum protocol_flags {
+    PROTOCOL_SHARED = 1, /* a link carries several channels at once; else one holder has all of it */
+    PROTOCOL_ONE_WAY = 2 /* exclusive: a holder that sent last leaves the link clean (logs, metrics) */
+};
+
+/** A link as its protocol sees it. */
+struct protocol_link {
+    const struct protocol *protocol;
+    struct link *link; /* the library's */
+    void *state;       /* link_size bytes, zeroed before each attempt; NULL when the size is 0 */
+};
+
+/** A channel of a shared link as its protocol sees it. */
+struct protocol_channel {
+    struct channel *channel; /* the library's */
+    void *state;             /* channel_size bytes, zeroed before each lease */
+};
+
+/** What `released` may answer. */
+enum protocol_released { PROTOCOL_CLEAN = 0, PROTOCOL_RESETTING = 1 /* being cleaned: protocol_ready() follows */, PROTOCOL_UNCLEAN = -1 };
+
+/**
+ * A protocol. Static, or outlives every link made with it; in a key it is compared by its pointer, so other
+ * credentials are another protocol object. Any hook may be NULL: then its line says what holds. Hooks that return
+ * int return 0, or what a call-up answered them. Hooks use the functions of this header only, for their own link.
+ *
+ * Exclusive: `input` runs from start() to READY and while RESETTING; a READY link's bytes are its holder's.
+ * Shared: `input` runs for all that comes.
+ */
+struct protocol {
+    size_t size;            /* sizeof (struct protocol) */
+    const char *name;
+    unsigned flags;
+    unsigned max_channels;  /* shared: what a link carries until the peer has said, and what an attempt is expected to serve; 0 is 1 */
+    size_t link_size, channel_size;
+    const void *config;     /* the protocol's own; credentials live here */
+    /** The transport is up: introduce yourself, or call protocol_ready(). NULL: ready at once. */
+    int (*start)(struct protocol_link *pl);
+    /** Something came, or there is room again. NULL: nothing is read. */
+    int (*input)(struct protocol_link *pl, unsigned events);
+    /** Bytes came while nobody held the link: 1 taken, 0 not mine (the link closes). NULL: 0. Shared protocols have input(). */
+    int (*idle_input)(struct protocol_link *pl);
+    /** Exclusive: given back. See enum protocol_released. NULL: clean. */
+    int (*released)(struct protocol_link *pl);
+    /** Shared: a channel was leased. Non-zero refuses it, and the link takes no more until room is set anew. NULL: fine. */
+    int (*open)(struct protocol_link *pl, struct protocol_channel *pc);
+    /** Shared: channel_send(): 0, or LINKPOOL_EAGAIN: protocol_writable() follows. NULL: LINKPOOL_EOPTION. */
+    int (*send)(struct protocol_link *pl, struct protocol_channel *pc, const void *bytes, size_t n);
+    /** Shared: a channel was given back; cancelled: an answer may still come, and is to be swallowed. NULL: nothing. */
+    void (*close)(struct protocol_link *pl, struct protocol_channel *pc, bool cancelled);
+    /** Ask for a sign of life; protocol_pong() follows. NULL: it has none. */
+    int (*ping)(struct protocol_link *pl);
+    /** The link is going to be closed in order: say so, if there is something to say. NULL: nothing. */
+    void (*leave)(struct protocol_link *pl);
+    /** The attempt is over: free what hangs on the state. Called once for each start(). NULL: nothing. */
+    void (*end)(struct protocol_link *pl);
+};
+
+/** Bytes as they are, one holder at a time, ready at once. With a handshake: copy it, set start, input and link_size, use the copy. */
+extern const struct protocol protocol_raw;
+
+/** Reads. @return bytes, above 0; LINKPOOL_EAGAIN; or LINKPOOL_ELOST: end of file or a fault, and the link has ended: return at once. */
+ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n);
+/** Writes. @return bytes taken, perhaps fewer than given (`input` is called with LINKPOOL_WRITE when there is room), LINKPOOL_EAGAIN, or LINKPOOL_ELOST as above. */
+ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int n);
+
+/* Each call-up returns 0, or LINKPOOL_ELOST: the link is gone (a callback freed the pool, or pl is NULL, the attempt being
+ * over): return at once, touch nothing. */
+
+/** The handshake is done, or the link is clean again. */
+int protocol_ready(struct protocol_link *pl);
+/** The connection is no use: it ends. `text` is copied; may be NULL. Always LINKPOOL_ELOST. */
+int protocol_fail(struct protocol_link *pl, enum link_reason reason, const char *text);
+/** Shared: the link can carry so many channels from now on; may be fewer than are in use, and 0. */
+int protocol_set_room(struct protocol_link *pl, unsigned channels);
+/** The peer is leaving: no new channels. Those that `processed` (NULL: none are left out) denies end as safe to repeat. */
+int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc));
+/** The answer to ping() came. */
+int protocol_pong(struct protocol_link *pl);
+/** A message for a channel; its holder may release it, or free the pool, meanwhile. */
+int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n);
+/** A channel that was refused room has it again. */
+int protocol_writable(struct protocol_channel *pc);
+/** The peer ended this channel: its lease is over. `safe_to_repeat`: it did nothing with what was sent. */
+int protocol_end(struct protocol_channel *pc, enum link_reason reason, bool safe_to_repeat);
+
+/** One attempt, to be kept by outside code (transport.h); the link of one that is over is NULL, counted as stale. */
+struct link_attempt protocol_attempt(struct protocol_link *pl);
+struct protocol_link *protocol_attempt_link(struct link_attempt attempt);
+/** Walks the channels in use; NULL begins, NULL ends. None may open or close meanwhile. */
+struct protocol_channel *protocol_next_channel(struct protocol_link *pl, const struct protocol_channel *after);
+const struct linkpool_env *protocol_env(const struct protocol_link *pl);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
