@@ -223,6 +223,10 @@ double pool_now(const struct pool *pool);
  *  bound end when they are given back. @return 0, or LINKPOOL_EINVAL with nothing changed. */
 int pool_set_options(struct pool *pool, const struct pool_options *options);
 
+/** What the last refused pool_host_for(), pool_target_add(), pool_target_update() or ..._set_options() of this pool was about: the option or
+ *  address, and the reason; "" where nothing was. Borrowed until the next of them. */
+const char *pool_last_refusal(const struct pool *pool);
+
 /* ---- leases ---- */
 
 /**

@@ -55,7 +55,7 @@ struct protocol {
     int (*start)(struct protocol_link *pl);
     /** Something came, or there is room again. NULL: nothing is read. */
     int (*input)(struct protocol_link *pl, unsigned events);
-    /** Bytes came while nobody held the link: 1 taken, 0 not mine (the link closes). NULL: 0. Shared protocols have input(). */
+    /** Bytes came while nobody held the link: 1 taken, 0 not mine (the link closes). NULL: 0, and of a shared one input() runs. */
     int (*idle_input)(struct protocol_link *pl);
     /** Exclusive: given back. See enum protocol_released. NULL: clean. */
     int (*released)(struct protocol_link *pl);
@@ -63,7 +63,8 @@ struct protocol {
     int (*open)(struct protocol_link *pl, struct protocol_channel *pc);
     /** Shared: channel_send(): 0, or LINKPOOL_EAGAIN: protocol_writable() follows. NULL: LINKPOOL_EOPTION. */
     int (*send)(struct protocol_link *pl, struct protocol_channel *pc, const void *bytes, size_t n);
-    /** Shared: a channel was given back; cancelled: an answer may still come, and is to be swallowed. NULL: nothing. */
+    /** Shared: a channel is over, told once for each open() unless end() comes first; cancelled: an answer may still come, and is to be
+     *  swallowed. NULL: nothing. */
     void (*close)(struct protocol_link *pl, struct protocol_channel *pc, bool cancelled);
     /** Ask for a sign of life; protocol_pong() follows. NULL: it has none. */
     int (*ping)(struct protocol_link *pl);

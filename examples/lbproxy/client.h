@@ -1,0 +1,59 @@
+/* client.h - one client: its socket, its place among the worker's clients, its end. */
+#ifndef LBPROXY_CLIENT_H
+#define LBPROXY_CLIENT_H
+
+#include <ev.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct worker;
+
+/** Why a client is over; each is counted. */
+enum client_reason {
+    CLIENT_SERVED,   /* both sides ended in order */
+    CLIENT_UNSERVED, /* it got no link */
+    CLIENT_BROKEN,   /* it, or its link, broke */
+    CLIENT_IDLE,     /* idle_timeout */
+    CLIENT_STOPPED,  /* lbproxy ends */
+    CLIENT_REASONS
+};
+
+/** A short word for a reason. */
+const char *client_reason_name(enum client_reason reason);
+
+struct client {
+    struct worker *worker;
+    struct client *prev, *next; /* the worker's list, the quietest first */
+    struct ev_io io;
+    double last; /* when a byte last moved, on pool_now()'s clock */
+};
+
+/** Takes a client on; `fd` is its now. It may be over before this returns. */
+void client_new(struct worker *worker, int fd);
+
+/** Ends a client now. Served and idle ones are closed in order, others reset: what they sent may not have arrived. */
+void client_end(struct client *client, enum client_reason reason);
+
+/** Watches for EV_READ and EV_WRITE; costs nothing when nothing changes. */
+void client_want(struct client *client, int events);
+
+/** Returns bytes, 0 at end of file, LINKPOOL_EAGAIN or LINKPOOL_ELOST. */
+ssize_t client_read(struct client *client, void *bytes, size_t n);
+
+/** Returns bytes taken, LINKPOOL_EAGAIN or LINKPOOL_ELOST. */
+ssize_t client_write(struct client *client, const void *bytes, size_t n);
+
+/** Passes an end of file on. */
+void client_shutdown(struct client *client);
+
+/** A byte has moved. */
+void client_touch(struct client *client);
+
+/** Ends the worker's clients that were quiet for idle_timeout; returns seconds until the next is due, or a negative
+ * number when there is none. */
+double clients_expire(struct worker *worker);
+
+/** Ends all of the worker's clients. */
+void clients_end(struct worker *worker, enum client_reason reason);
+
+#endif

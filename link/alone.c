@@ -1,0 +1,439 @@
+/* alone.c - a link on its own: the reconnecting client of a program with one upstream.
+ *
+ * It keeps its own history and answers by its policy. All links on their own of one driver share a core. What its
+ * owner is told is noted when it happens and told at the end of the turn, in order; an attempt begins after that. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "backoff/backoff.h"
+#include "link/internal.h"
+#include "link/options.h"
+
+enum note_kind { NOTE_CONNECTING, NOTE_CONNECTED, NOTE_DISCONNECTED, NOTE_RECONNECT, NOTE_STOPPED };
+
+struct note {
+    enum note_kind kind;
+    enum link_reason reason;
+    unsigned attempt;
+    double delay;
+};
+
+enum { NOTES = 16 }; /* more than one turn brings: an attempt that fails is four */
+
+struct alone {
+    struct link_owner owner; /* first: a link's owner is this */
+    struct link *link;
+    struct link_options options;
+    struct backoff_policy backoff;
+    struct pool_observer observer;
+    struct backoff_history history;
+    struct link_address address;
+    double first_failure, lost_at, last_reconnect;
+    unsigned reconnects;
+    bool wanted;    /* link_start() was called: the attempt begins at the end of this turn */
+    bool proven, was_ready, freed;
+    struct note notes[NOTES];
+    unsigned n_notes;
+    struct alone *prev, *next, **list; /* in its core's `waiting` or `telling`, or in none */
+    size_t size;    /* of this block; texts follow */
+};
+
+/** The core of all links on their own of one driver. */
+struct alone_core {
+    struct link_core core; /* first */
+    unsigned n;            /* links */
+    struct alone *waiting; /* have something to be told, or to begin, at the end of the turn */
+    struct alone *telling; /* the same, of the turn that ends now */
+};
+
+static struct alone *of(const struct link *link) { return (struct alone *)link->owner; }
+static struct alone_core *core_of(const struct alone *alone) { return (struct alone_core *)alone->owner.core; }
+
+static void enlist(struct alone *alone)
+{
+    struct alone_core *all = core_of(alone);
+
+    if (!alone->list) {
+        alone->list = &all->waiting;
+        DL_APPEND(all->waiting, alone);
+    }
+    link__later(&all->core);
+}
+
+static void delist(struct alone *alone)
+{
+    if (alone->list)
+        DL_DELETE(*alone->list, alone);
+    alone->list = NULL;
+}
+
+static void add_note(struct alone *alone, struct note note)
+{
+    if (alone->n_notes && note.kind == NOTE_STOPPED && alone->notes[alone->n_notes - 1].kind == NOTE_STOPPED)
+        return; /* stopped, started and stopped again before anybody was told */
+    if (alone->n_notes == NOTES) { /* the oldest gives way: what is now counts more than what was */
+        memmove(alone->notes, alone->notes + 1, sizeof alone->notes - sizeof *alone->notes);
+        alone->n_notes--;
+    }
+    alone->notes[alone->n_notes++] = note;
+    enlist(alone);
+}
+
+/* ---- its answers as a keeper ---- */
+
+static void count_failure(struct alone *alone, const struct link_end *end)
+{
+    double now = link__now(alone->owner.core);
+
+    if (alone->proven)
+        alone->history = (struct backoff_history){0};
+    alone->proven = false;
+    if (!alone->history.attempt++)
+        alone->first_failure = now;
+    alone->history.elapsed = now - alone->first_failure;
+    alone->history.reason = (int)end->reason;
+}
+
+static struct link_next on_ended(struct link *link, const struct link_end *end)
+{
+    struct alone *alone = of(link);
+    bool had_been_ready = end->from >= LINK_READY && end->from <= LINK_DRAINING;
+    double delay;
+
+    alone->owner.last_reason = (uint8_t)end->reason;
+    alone->owner.last_errno = end->system_errno;
+    if (had_been_ready)
+        alone->lost_at = link__now(alone->owner.core);
+    count_failure(alone, end);
+    if (alone->options.fail_first && !alone->was_ready)
+        return (struct link_next){LINK_EV_END_OUT, 0};
+    delay = backoff_delay(&alone->backoff, &alone->history, link__draw(alone->owner.core));
+    if (delay < 0)
+        return (struct link_next){LINK_EV_END_OUT, 0};
+    alone->history.last_delay = delay;
+    return (struct link_next){LINK_EV_END_RETRY, delay};
+}
+
+static void on_settled(struct link *link, const struct link_end *end)
+{
+    struct alone *alone = of(link);
+
+    if (link__state(link) == LINK_OFFLINE)
+        add_note(alone, (struct note){.kind = NOTE_STOPPED, .reason = end->reason});
+    else
+        add_note(alone, (struct note){.kind = NOTE_RECONNECT, .reason = end->reason, .attempt = alone->history.attempt,
+            .delay = alone->history.last_delay});
+}
+
+static void on_moved(struct link *link, const struct link_transition *transition)
+{
+    struct alone *alone = of(link);
+    struct link_transition told = *transition;
+
+    told.attempt = alone->history.attempt;
+    if (told.to == LINK_CONNECTING)
+        add_note(alone, (struct note){.kind = NOTE_CONNECTING, .attempt = alone->history.attempt + 1});
+    if (alone->observer.transition)
+        alone->observer.transition(alone->observer.data, NULL, &told);
+}
+
+static void on_served(struct link *link)
+{
+    struct alone *alone = of(link);
+
+    if (link__held(link) || !link__has_room(link))
+        return;
+    if (alone->lost_at > 0) {
+        alone->last_reconnect = link__now(alone->owner.core) - alone->lost_at;
+        alone->reconnects++;
+    }
+    alone->lost_at = 0;
+    alone->was_ready = true;
+    if (link__lease(link, NULL))
+        add_note(alone, (struct note){.kind = NOTE_CONNECTED});
+}
+
+static void on_lost(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat)
+{
+    (void)system_errno, (void)safe_to_repeat;
+    add_note(of(channel->link), (struct note){.kind = NOTE_DISCONNECTED, .reason = reason});
+}
+
+static void on_proven(struct link *link) { of(link)->proven = true; }
+
+static void on_retry(struct link *link)
+{
+    of(link)->wanted = true; /* begun in turn(), once its owner has heard of the last one's end */
+    enlist(of(link));
+}
+
+static void on_aged(struct link *link) { link__drain(link); }
+
+static void on_rang(struct link_core *core, struct link_node *node) { (void)core, (void)node; }
+
+/* ---- telling ---- */
+
+static void tell(struct alone *alone, const struct note *note)
+{
+    const struct link_options *to = &alone->options;
+    struct link *link = alone->link;
+
+    switch (note->kind) {
+    case NOTE_CONNECTING:
+        if (to->connecting)
+            to->connecting(link, note->attempt);
+        break;
+    case NOTE_CONNECTED:
+        if (to->connected)
+            to->connected(link, link__own_channel(link));
+        break;
+    case NOTE_DISCONNECTED:
+        link__told(link__own_channel(link));
+        if (to->disconnected)
+            to->disconnected(link, note->reason);
+        break;
+    case NOTE_RECONNECT:
+        if (to->reconnect)
+            to->reconnect(link, note->attempt, note->delay);
+        break;
+    case NOTE_STOPPED:
+        if (to->stopped)
+            to->stopped(link, note->reason);
+        break;
+    }
+}
+
+static void tell_all(struct alone *alone)
+{
+    struct note notes[NOTES];
+    unsigned n = alone->n_notes;
+
+    memcpy(notes, alone->notes, sizeof notes);
+    alone->n_notes = 0;
+    for (unsigned i = 0; i < n && !alone->freed; i++)
+        tell(alone, &notes[i]);
+}
+
+static void begin(struct alone *alone)
+{
+    enum link_state state = link__state(alone->link);
+
+    if (!alone->wanted || alone->link->tells)
+        return;
+    alone->wanted = false;
+    if (state == LINK_IDLE || state == LINK_OFFLINE || state == LINK_BACKOFF)
+        link__open(alone->link);
+}
+
+static void on_turn(struct link_core *core)
+{
+    struct alone_core *all = (struct alone_core *)core;
+    struct alone *alone;
+
+    all->telling = all->waiting;
+    all->waiting = NULL;
+    for (alone = all->telling; alone; alone = alone->next)
+        alone->list = &all->telling;
+    while ((alone = all->telling)) {
+        delist(alone);
+        tell_all(alone);
+        if (alone->freed)
+            continue;
+        begin(alone);
+        if (alone->wanted)
+            enlist(alone);
+    }
+}
+
+static void on_buried(struct link_owner *owner)
+{
+    struct alone *alone = (struct alone *)owner;
+
+    link__note(owner, NULL);
+    link__release(owner->core->env, alone, alone->size);
+}
+
+static bool on_over(struct link_core *core) { return !((struct alone_core *)core)->n && !core->dead; }
+
+static void on_gone(struct link_core *core)
+{
+    const struct linkpool_env *env = core->env;
+
+    link__core_free(core);
+    link__release(env, core, sizeof(struct alone_core));
+}
+
+static const struct link_keeper alone_keeper = {
+    .ended = on_ended,
+    .moved = on_moved,
+    .served = on_served,
+    .settled = on_settled,
+    .lost = on_lost,
+    .proven = on_proven,
+    .retry = on_retry,
+    .aged = on_aged,
+    .rang = on_rang,
+    .turn = on_turn,
+    .buried = on_buried,
+    .over = on_over,
+    .gone = on_gone,
+};
+
+/* ---- its public face ---- */
+
+static struct link_core *core_for(struct driver *driver, const struct linkpool_env *env)
+{
+    struct link_core *core = driver->owner;
+
+    if (!core) {
+        struct alone_core *all = link__alloc(env, sizeof *all);
+        if (!all)
+            errno = ENOMEM;
+        else
+            link__core_init(&all->core, driver, env, &alone_keeper);
+        return (struct link_core *)all;
+    }
+    if (core->keeper != &alone_keeper || core->env != env) {
+        errno = EBUSY;
+        return NULL;
+    }
+    return core;
+}
+
+static char *put_text(char **room, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *at = memcpy(*room, text, size);
+
+    *room += size;
+    return at;
+}
+
+static void fill(struct alone *alone, const struct link_options *options, const struct link_address *address, const char *text)
+{
+    char *room = (char *)(alone + 1);
+
+    alone->options = *options;
+    alone->backoff = backoff__whole(options->backoff);
+    if (options->observer)
+        link__take_observer(&alone->observer, options->observer);
+    alone->address = *address;
+    alone->owner.transport = options->transport;
+    alone->owner.protocol = options->protocol;
+    alone->owner.backoff = &alone->backoff;
+    alone->owner.address = &alone->address;
+    alone->owner.address_text = put_text(&room, text);
+    alone->owner.server_name = put_text(&room, options->server_name ? options->server_name : "");
+    alone->owner.local = put_text(&room, options->local ? options->local : "");
+    alone->owner.connect_timeout = options->connect_timeout;
+    alone->owner.reset_timeout = options->reset_timeout;
+    alone->owner.drain_timeout = options->drain_timeout;
+}
+
+static size_t length_of(const char *text) { return text ? strlen(text) : 0; }
+
+struct link *link_new(struct driver *driver, const char *address, const struct link_options *given)
+{
+    struct link_options options;
+    struct link_address parsed;
+    char text[LINK_ADDRESS_TEXT];
+    size_t size;
+
+    link__options_take(&options, given);
+    if (!driver || !address || link_options_check(&options, NULL, 0) || link_address_parse(address, strlen(address), &parsed, NULL, 0)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct link_core *core = core_for(driver, options.env);
+    if (!core)
+        return NULL;
+    link_address_format(&parsed, text);
+    size = sizeof(struct alone) + strlen(text) + length_of(options.server_name) + length_of(options.local) + 3;
+    link__enter(core);
+    struct alone *alone = link__alloc(core->env, size);
+    if (alone) {
+        alone->size = size;
+        alone->owner.core = core;
+        fill(alone, &options, &parsed, text);
+        if (!(alone->link = link__new(&alone->owner))) {
+            link__release(core->env, alone, size);
+            alone = NULL;
+        }
+    }
+    if (alone)
+        ((struct alone_core *)core)->n++;
+    link__leave(core); /* without links it goes again */
+    if (!alone)
+        errno = ENOMEM;
+    return alone ? alone->link : NULL;
+}
+
+int link_start(struct link *link)
+{
+    struct alone *alone = of(link);
+    enum link_state state = link__state(link);
+
+    if (alone->wanted || (state != LINK_IDLE && state != LINK_OFFLINE)) {
+        if (!alone->wanted)
+            link__core(link)->counts.ignored++;
+        return 0;
+    }
+    alone->history = (struct backoff_history){0};
+    alone->lost_at = 0;
+    alone->wanted = true;
+    enlist(alone);
+    return 0;
+}
+
+void link_stop(struct link *link)
+{
+    struct alone *alone = of(link);
+    struct link_core *core = link__core(link);
+
+    if (link__state(link) == LINK_IDLE && !alone->wanted) {
+        core->counts.ignored++;
+        return;
+    }
+    link__enter(core);
+    alone->wanted = false;
+    link__stop(link, LINK_STOPPED);
+    alone->history = (struct backoff_history){0};
+    alone->lost_at = 0;
+    add_note(alone, (struct note){.kind = NOTE_STOPPED, .reason = LINK_STOPPED});
+    link__leave(core);
+}
+
+void link_free(struct link *link)
+{
+    if (!link || of(link)->freed)
+        return;
+    struct alone *alone = of(link);
+    struct link_core *core = link__core(link);
+
+    link__enter(core);
+    alone->freed = true;
+    alone->wanted = false;
+    link__stop(link, LINK_STOPPED);
+    link->tells = 0; /* nobody will be told */
+    delist(alone);
+    link__free(link);
+    core_of(alone)->n--;
+    link__leave(core);
+}
+
+enum link_state link_state(const struct link *link) { return link__state(link); }
+
+static bool is_alone(const struct link *link) { return link__core(link)->keeper == &alone_keeper; }
+
+void *link_data(const struct link *link) { return is_alone(link) ? of(link)->options.data : NULL; }
+
+void link__alone_stats(const struct link *link, struct link_stats *stats)
+{
+    if (!is_alone(link))
+        return;
+    stats->attempt = of(link)->history.attempt;
+    stats->reconnects = of(link)->reconnects;
+    stats->last_reconnect = of(link)->last_reconnect;
+}

@@ -1,0 +1,489 @@
+/* link.c - a link carries out what its state machine says.
+ *
+ * One place opens (link__open), one place shuts (shut), and one function writes the state (link__step, through step()
+ * here). An end goes: leases over, socket closed, keeper asked, state moved, keeper told that all is settled. */
+#include <string.h>
+
+#include "link/internal.h"
+
+static struct link *of_io(struct driver_io *io) { return (struct link *)((char *)io - offsetof(struct link, io)); }
+
+/* ---- moving ---- */
+
+struct detail {
+    enum link_reason reason;
+    int system_errno;
+    double delay;
+};
+
+static enum link_action step(struct link *link, enum link_event event, struct detail detail)
+{
+    struct link_core *core = link__core(link);
+    enum link_state from = link__state(link);
+    enum link_action action = link__step(&link->fsm, link->fsm.generation, event, &core->counts);
+
+    if (action == LINK_DO_IGNORE || action == LINK_DO_IMPOSSIBLE)
+        return action;
+    core->keeper->moved(link, &(struct link_transition){.link = link->id, .from = from, .to = link__state(link),
+        .event = link__event_name(event), .reason = detail.reason, .system_errno = detail.system_errno,
+        .delay = detail.delay, .now = link__now(core)});
+    return action;
+}
+
+static void arm(struct link *link, double delay)
+{
+    struct link_core *core = link__core(link);
+
+    link__timer_set(core, &link->timer, link__now(core) + delay);
+}
+
+/* ---- memory ---- */
+
+static size_t rounded(size_t n) { return (n + 15) & ~(size_t)15; }
+
+static size_t shared_size(const struct protocol *protocol)
+{
+    return protocol->flags & PROTOCOL_SHARED ? rounded(sizeof(struct link_shared)) : 0;
+}
+
+static size_t size_of(const struct link_owner *owner)
+{
+    return rounded(sizeof(struct link)) + shared_size(owner->protocol) + rounded(owner->transport->state_size) +
+        rounded(owner->protocol->link_size);
+}
+
+struct link *link__new(struct link_owner *owner)
+{
+    struct link_core *core = owner->core;
+    struct link *link;
+
+    if (link__heap_hold(&core->timers, core->env))
+        return NULL;
+    if (!(link = link__alloc(core->env, size_of(owner)))) {
+        link__heap_drop(&core->timers);
+        return NULL;
+    }
+    char *room = (char *)link + rounded(sizeof *link) + shared_size(owner->protocol);
+    link->owner = owner;
+    link->id = ++core->serial;
+    link->timer.kind = LINK_NODE_LINK;
+    link->channel.link = link;
+    link->transport = (struct transport_link){.transport = owner->transport, .link = link, .fd = -1,
+        .state = owner->transport->state_size ? room : NULL};
+    link->protocol = (struct protocol_link){.protocol = owner->protocol, .link = link,
+        .state = owner->protocol->link_size ? room + rounded(owner->transport->state_size) : NULL};
+    return link;
+}
+
+void link__free(struct link *link)
+{
+    struct link_core *core = link__core(link);
+
+    step(link, LINK_EV_FREE, (struct detail){0});
+    link->next = core->dead;
+    core->dead = link;
+}
+
+void link__free_memory(struct link *link)
+{
+    struct link_owner *owner = link->owner;
+    struct link_core *core = owner->core;
+
+    if (link__is_shared(link))
+        link__free_streams(link);
+    link__heap_drop(&core->timers);
+    link__release(core->env, link, size_of(owner));
+    core->keeper->buried(owner);
+}
+
+/* ---- opening ---- */
+
+static void reset_states(struct link *link)
+{
+    if (link->transport.state)
+        memset(link->transport.state, 0, link->owner->transport->state_size);
+    if (link->protocol.state)
+        memset(link->protocol.state, 0, link->owner->protocol->link_size);
+    if (link__is_shared(link))
+        link__shared(link)->room = link->owner->protocol->max_channels ? link->owner->protocol->max_channels : 1;
+    link->bits = 0;
+    link->uses = 0;
+    link->retire = link->fault = LINK_NO_REASON;
+    link->transport.fd = -1;
+}
+
+static void serve(struct link *link)
+{
+    struct link_core *core = link__core(link);
+    double stable_after = link->owner->backoff->stable_after;
+
+    if (link__state(link) == LINK_READY && !(link->bits & LINK_WATCHED) && link->transport.fd >= 0)
+        link__watch(link, LINKPOOL_READ); /* a transport that was up without waiting for anything */
+    link->since = link->idle_since = link__now(core);
+    link->age_draw = (uint16_t)(core->env->random(core->env->data) & 0xffff);
+    link->bits = (uint16_t)(link->bits | LINK_UNPROVEN);
+    if (stable_after <= 0) {
+        link->bits = (uint16_t)(link->bits & ~LINK_UNPROVEN);
+        core->keeper->proven(link);
+    }
+    link__watch(link, LINKPOOL_READ);
+    link__arm_ready(link);
+    core->keeper->served(link);
+}
+
+void link__start_protocol(struct link *link)
+{
+    const struct protocol *protocol = link->owner->protocol;
+
+    if (step(link, LINK_EV_UP, (struct detail){0}) != LINK_DO_HANDSHAKE)
+        return;
+    arm(link, link->since + link->owner->connect_timeout - link__now(link__core(link)));
+    link->bits = (uint16_t)(link->bits | LINK_STARTED);
+    link__watch(link, LINKPOOL_READ);
+    if (protocol->start)
+        protocol->start(&link->protocol);
+    else
+        protocol_ready(&link->protocol);
+}
+
+static void go_on_opening(struct link *link, unsigned events)
+{
+    uint64_t attempt = link->fsm.generation;
+    enum transport_step how = link->owner->transport->open(&link->transport, events);
+    struct link_owner *owner = link->owner;
+
+    if (link->fsm.generation != attempt || link__state(link) != LINK_CONNECTING)
+        return; /* it ended within: transport_lost() */
+    if (how == TRANSPORT_UP)
+        link__start_protocol(link);
+    else if (how == TRANSPORT_FAILED)
+        link__end(link, owner->fail_reason ? (enum link_reason)owner->fail_reason : LINK_UNREACHABLE, owner->fail_errno);
+}
+
+void link__open(struct link *link)
+{
+    struct link_core *core = link__core(link);
+    enum link_event event = link__state(link) == LINK_BACKOFF ? LINK_EV_RETRY : LINK_EV_START;
+
+    link__timer_clear(core, &link->timer);
+    link->since = link__now(core);
+    if (step(link, event, (struct detail){0}) != LINK_DO_CONNECT)
+        return;
+    link->fsm.generation = ++core->serial;
+    reset_states(link);
+    arm(link, link->owner->connect_timeout);
+    go_on_opening(link, 0);
+}
+
+void link__hold(struct link *link, double delay)
+{
+    if (step(link, LINK_EV_HOLD, (struct detail){.delay = delay}) == LINK_DO_ARM_RETRY)
+        arm(link, delay);
+}
+
+void link__ready(struct link *link)
+{
+    enum link_state from = link__state(link);
+    enum link_action action = step(link, LINK_EV_READY, (struct detail){0});
+
+    if (action != LINK_DO_SERVE)
+        return;
+    if (from == LINK_HANDSHAKING) {
+        serve(link);
+    } else { /* clean again: its age goes on */
+        link__arm_ready(link);
+        link__core(link)->keeper->served(link);
+    }
+}
+
+/* ---- while READY ---- */
+
+static double age_due(const struct link *link)
+{
+    double max_age = link->owner->max_age;
+
+    return max_age > 0 ? link->since + max_age * (1 - 0.1 * link->age_draw / 65536) : INFINITY;
+}
+
+void link__arm_ready(struct link *link)
+{
+    struct link_core *core = link__core(link);
+    double now = link__now(core), proof = link->since + link->owner->backoff->stable_after;
+
+    if (link->bits & LINK_UNPROVEN && proof <= now) {
+        link->bits = (uint16_t)(link->bits & ~LINK_UNPROVEN);
+        core->keeper->proven(link);
+    }
+    if (!link->retire && (link->bits & LINK_RECYCLED || age_due(link) <= now)) {
+        link->retire = link->bits & LINK_RECYCLED ? LINK_DRAINED : LINK_TOO_OLD;
+        core->keeper->aged(link);
+        return;
+    }
+    double due = link->retire ? INFINITY : age_due(link);
+    if (link->bits & LINK_UNPROVEN && proof < due)
+        due = proof;
+    link__timer_set(core, &link->timer, due);
+}
+
+void link__retire_at(struct link *link, double due)
+{
+    link->bits = (uint16_t)(link->bits | LINK_RECYCLED);
+    link__timer_set(link__core(link), &link->timer, due);
+}
+
+void link__clean(struct link *link)
+{
+    if (step(link, LINK_EV_RESET, (struct detail){0}) == LINK_DO_CLEAN)
+        arm(link, link->owner->reset_timeout);
+}
+
+void link__drain(struct link *link)
+{
+    if (step(link, LINK_EV_DRAIN, (struct detail){0}) != LINK_DO_FINISH)
+        return;
+    arm(link, link->owner->drain_timeout);
+    link__drained(link);
+}
+
+void link__drained(struct link *link)
+{
+    if (link__state(link) == LINK_DRAINING && !link__held(link))
+        link__end(link, link->retire ? (enum link_reason)link->retire : LINK_DRAINED, 0);
+}
+
+void link__watch(struct link *link, unsigned interest)
+{
+    const struct link_owner *owner = link->owner;
+    const struct driver_ops *ops = owner->core->driver->ops;
+
+    if (owner->transport->interest)
+        interest = owner->transport->interest(&link->transport, interest);
+    if (link->bits & LINK_WATCHED && link->interest != interest) {
+        ops->io_events(owner->core->driver, &link->io, interest);
+        link->interest = (uint8_t)interest;
+    }
+}
+
+/* ---- ending ---- */
+
+static bool was_ours(enum link_reason reason)
+{
+    switch (reason) {
+    case LINK_UNEXPECTED_DATA:
+    case LINK_IDLE_TIMEOUT:
+    case LINK_TOO_OLD:
+    case LINK_USED_UP:
+    case LINK_DRAINED:
+    case LINK_DISCARDED:
+    case LINK_MADE_ROOM:
+    case LINK_STOPPED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum link_kind_of_end kind_of(const struct link *link, enum link_reason reason)
+{
+    bool stable = link__now(link__core(link)) - link->since >= link->owner->backoff->stable_after;
+
+    if (link__is_opening(link))
+        return was_ours(reason) && reason != LINK_UNEXPECTED_DATA ? LINK_END_QUIET : LINK_END_FAILURE;
+    if (was_ours(reason))
+        return LINK_END_QUIET;
+    if (reason == LINK_CLOSED_BY_PEER) {
+        bool unheld = !link__held(link) && !link->fault;
+        if (link->bits & LINK_ANSWERED || (unheld && stable) || link__state(link) == LINK_DRAINING)
+            return LINK_END_QUIET;
+    }
+    return stable ? LINK_END_LOSS : LINK_END_FAILURE;
+}
+
+static void lose_leases(struct link *link, enum link_reason reason, int system_errno)
+{
+    if (link__is_shared(link)) {
+        for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
+            next = stream->next; /* one whose winner was not told yet is free at once */
+            if (stream->channel.state == CHANNEL_HELD)
+                link__lose(&stream->channel, reason, system_errno, false);
+        }
+    } else if (link->channel.state == CHANNEL_HELD) {
+        link__lose(&link->channel, reason, system_errno, false);
+    }
+}
+
+static void say_goodbye(struct link *link, enum link_reason reason)
+{
+    const struct protocol *protocol = link->owner->protocol;
+
+    if (protocol->leave && was_ours(reason) && (link__state(link) == LINK_READY || link__state(link) == LINK_DRAINING))
+        protocol->leave(&link->protocol);
+}
+
+static void shut(struct link *link, bool quiet)
+{
+    struct link_core *core = link__core(link);
+
+    link__timer_clear(core, &link->timer);
+    if (link->bits & LINK_WATCHED)
+        core->driver->ops->io_stop(core->driver, &link->io);
+    if (link->bits & LINK_KEPT)
+        link__forget_attempt(link);
+    if (link->bits & LINK_STARTED && link->owner->protocol->end)
+        link->owner->protocol->end(&link->protocol);
+    link->owner->transport->close(&link->transport, quiet);
+    link->transport.fd = -1;
+    link->bits = (uint16_t)(link->bits & ~(LINK_WATCHED | LINK_STARTED | LINK_KEPT));
+    link->interest = 0;
+    if (link__is_shared(link))
+        link__shared(link)->room = 0;
+}
+
+static void keep_words(struct link *link, enum link_reason reason)
+{
+    struct link_owner *owner = link->owner;
+
+    if (owner->fail_reason != reason)
+        link__note(owner, NULL); /* words on something else */
+    owner->fail_reason = LINK_NO_REASON;
+    owner->fail_errno = 0;
+}
+
+void link__end(struct link *link, enum link_reason reason, int system_errno)
+{
+    struct link_core *core = link__core(link);
+    struct link_end end = {.reason = reason, .system_errno = system_errno, .from = link__state(link)};
+
+    if (!link__is_open(link) || link->bits & LINK_ENDING) {
+        core->counts.ignored++;
+        return;
+    }
+    link__enter(core);
+    link->bits = (uint16_t)(link->bits | LINK_ENDING);
+    end.kind = kind_of(link, reason);
+    say_goodbye(link, reason);
+    lose_leases(link, reason, system_errno);
+    shut(link, false);
+    keep_words(link, reason);
+    core->ends[reason]++;
+    struct link_next next = core->keeper->ended(link, &end);
+    link->bits = (uint16_t)(link->bits & ~LINK_ENDING);
+    if (step(link, next.event, (struct detail){reason, system_errno, next.delay}) == LINK_DO_ARM_RETRY)
+        arm(link, next.delay);
+    core->keeper->settled(link, &end);
+    link__leave(core);
+}
+
+static void stop(struct link *link, enum link_reason reason, bool quiet)
+{
+    struct link_core *core = link__core(link);
+
+    if (link->bits & LINK_ENDING || link__state(link) == LINK_IDLE || link__state(link) == LINK_CLOSED)
+        return;
+    link->bits = (uint16_t)(link->bits | LINK_ENDING);
+    if (link__is_open(link)) {
+        if (!quiet)
+            say_goodbye(link, reason);
+        lose_leases(link, reason, 0);
+        shut(link, quiet);
+        keep_words(link, reason);
+        core->ends[reason]++;
+    }
+    link->bits = (uint16_t)(link->bits & ~LINK_ENDING);
+    link__timer_clear(core, &link->timer);
+    step(link, LINK_EV_STOP, (struct detail){.reason = reason});
+}
+
+void link__stop(struct link *link, enum link_reason reason) { stop(link, reason, false); }
+
+void link__forget(struct link *link) { stop(link, LINK_STOPPED, true); }
+
+void link__note(struct link_owner *owner, const char *text)
+{
+    const struct linkpool_env *env = owner->core->env;
+
+    if (owner->text)
+        link__release(env, owner->text, strlen(owner->text) + 1);
+    owner->text = NULL;
+    if (text && *text && (owner->text = link__alloc(env, strlen(text) + 1)))
+        strcpy(owner->text, text); /* without memory the reason alone is kept */
+}
+
+/* ---- what comes ---- */
+
+bool link__look(struct link *link)
+{
+    const struct protocol *protocol = link->owner->protocol;
+
+    switch (link->owner->transport->idle(&link->transport)) {
+    case TRANSPORT_CLEAN:
+        return true;
+    case TRANSPORT_BYTES:
+        if (protocol->idle_input && protocol->idle_input(&link->protocol) == 1)
+            return true;
+        link__end(link, LINK_UNEXPECTED_DATA, 0); /* if the hook ended it, this is ignored */
+        return false;
+    case TRANSPORT_EOF:
+        link__end(link, LINK_CLOSED_BY_PEER, 0);
+        return false;
+    default:
+        link__end(link, link->owner->fail_reason ? (enum link_reason)link->owner->fail_reason : LINK_RESET, link->owner->fail_errno);
+        return false;
+    }
+}
+
+void link__wake(struct link *link, unsigned events)
+{
+    const struct protocol *protocol = link->owner->protocol;
+
+    switch (link__state(link)) {
+    case LINK_CONNECTING:
+        go_on_opening(link, events);
+        break;
+    case LINK_HANDSHAKING:
+    case LINK_RESETTING:
+        if (protocol->input)
+            protocol->input(&link->protocol, events);
+        else
+            link__watch(link, 0); /* it reads nothing yet: what came waits for the holder */
+        break;
+    case LINK_READY:
+    case LINK_DRAINING:
+        if (link__is_shared(link) && (link__held(link) || !protocol->idle_input))
+            protocol->input(&link->protocol, events);
+        else if (link->channel.state == CHANNEL_HELD)
+            link__tell_holder(link, events);
+        else
+            link__look(link);
+        break;
+    default: /* no socket, no events */
+        break;
+    }
+}
+
+static void on_io(struct driver_io *io, unsigned events)
+{
+    struct link *link = of_io(io);
+    struct link_core *core = link__core(link);
+
+    link__enter(core);
+    link__wake(link, events);
+    link__leave(core);
+}
+
+int link__watch_descriptor(struct link *link, int fd, unsigned interest)
+{
+    struct link_core *core = link__core(link);
+
+    if (link->bits & LINK_WATCHED)
+        core->driver->ops->io_stop(core->driver, &link->io);
+    link->bits = (uint16_t)(link->bits & ~LINK_WATCHED);
+    if (fd < 0)
+        return 0;
+    link->io.on = on_io;
+    if (core->driver->ops->io_start(core->driver, &link->io, fd, interest))
+        return LINKPOOL_ENOMEM;
+    link->bits = (uint16_t)(link->bits | LINK_WATCHED);
+    link->interest = (uint8_t)interest;
+    return 0;
+}

@@ -1,0 +1,175 @@
+/* protocol.c - what protocols may ask of the library, and the plainest protocol. */
+#include <errno.h>
+
+#include "link/internal.h"
+
+static struct link_stream *stream_of(struct protocol_channel *pc)
+{
+    return (struct link_stream *)((char *)pc - offsetof(struct link_stream, protocol));
+}
+
+/* Did the link live through what was called? Its memory is there: a callback of ours is under way. */
+static int alive(const struct link *link, uint64_t attempt)
+{
+    return link->fsm.generation == attempt && link__is_open(link) && !(link->bits & LINK_ENDING) ? 0 : LINKPOOL_ELOST;
+}
+
+ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n)
+{
+    struct iovec part = {bytes, n};
+    struct link *link = pl->link;
+    ssize_t got;
+
+    if (!link->owner->transport->readv)
+        return LINKPOOL_EOPTION;
+    if (link->bits & LINK_ENDING)
+        return LINKPOOL_ELOST;
+    got = link->owner->transport->readv(&link->transport, &part, 1);
+    if (got > 0) {
+        if (link__is_shared(link) && link__held(link))
+            link->bits = (uint16_t)(link->bits | LINK_ANSWERED);
+        return got;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return LINKPOOL_EAGAIN;
+    if (got == 0)
+        link__end(link, LINK_CLOSED_BY_PEER, 0);
+    else
+        link__end(link, link__reason_of_errno(errno), errno);
+    return LINKPOOL_ELOST;
+}
+
+ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int n)
+{
+    struct link *link = pl->link;
+    size_t all = 0;
+    ssize_t sent;
+
+    if (!link->owner->transport->writev)
+        return LINKPOOL_EOPTION;
+    if (link->transport.fd < 0 && link->transport.transport->flags & TRANSPORT_PLAIN_FD)
+        return LINKPOOL_ELOST;
+    for (int i = 0; i < n; i++)
+        all += parts[i].iov_len;
+    sent = link->owner->transport->writev(&link->transport, parts, n);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+        link__end(link, link__reason_of_errno(errno), errno); /* while it ends already, this is ignored */
+        return LINKPOOL_ELOST;
+    }
+    if (sent >= 0 && (size_t)sent == all) {
+        if (link->interest & LINKPOOL_WRITE)
+            link__watch(link, LINKPOOL_READ);
+        return sent;
+    }
+    link__watch(link, LINKPOOL_READ | LINKPOOL_WRITE);
+    return sent > 0 ? sent : LINKPOOL_EAGAIN;
+}
+
+int protocol_ready(struct protocol_link *pl)
+{
+    if (!pl)
+        return LINKPOOL_ELOST;
+    struct link *link = pl->link;
+    uint64_t attempt = link->fsm.generation;
+
+    link__ready(link);
+    return alive(link, attempt);
+}
+
+int protocol_fail(struct protocol_link *pl, enum link_reason reason, const char *text)
+{
+    if (!pl)
+        return LINKPOOL_ELOST;
+    transport_fail(&pl->link->transport, reason, 0, text);
+    link__end(pl->link, reason, 0);
+    return LINKPOOL_ELOST;
+}
+
+int protocol_set_room(struct protocol_link *pl, unsigned channels)
+{
+    if (!pl)
+        return LINKPOOL_ELOST;
+    struct link *link = pl->link;
+    uint64_t attempt = link->fsm.generation;
+
+    if (!link__is_shared(link))
+        return LINKPOOL_EOPTION;
+    link__shared(link)->room = channels;
+    if (link__state(link) == LINK_READY)
+        link__core(link)->keeper->served(link);
+    return alive(link, attempt);
+}
+
+int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc))
+{
+    if (!pl)
+        return LINKPOOL_ELOST;
+    struct link *link = pl->link;
+    uint64_t attempt = link->fsm.generation;
+
+    if (link__is_opening(link))
+        return protocol_fail(pl, LINK_CLOSED_BY_PEER, "the peer is leaving");
+    if (processed && link__is_shared(link))
+        for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
+            next = stream->next;
+            if (stream->channel.state == CHANNEL_HELD && !processed(&stream->protocol))
+                link__lose(&stream->channel, LINK_CLOSED_BY_PEER, 0, true);
+        }
+    link->retire = LINK_CLOSED_BY_PEER;
+    link__drain(link);
+    return alive(link, attempt);
+}
+
+int protocol_pong(struct protocol_link *pl) { return pl ? 0 : LINKPOOL_ELOST; }
+
+int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
+{
+    struct channel *channel = &stream_of(pc)->channel;
+    struct link *link = channel->link;
+    uint64_t attempt = link->fsm.generation;
+
+    if (channel->state != CHANNEL_HELD)
+        return alive(link, attempt); /* given up meanwhile: swallowed */
+    link->bits = (uint16_t)(link->bits | LINK_ANSWERED);
+    if (channel->lease)
+        channel->lease->bytes_received += n;
+    if (channel->events && channel->events->message)
+        channel->events->message(channel, bytes, n);
+    return alive(link, attempt);
+}
+
+int protocol_writable(struct protocol_channel *pc)
+{
+    struct channel *channel = &stream_of(pc)->channel;
+    struct link *link = channel->link;
+    uint64_t attempt = link->fsm.generation;
+
+    if (channel->state == CHANNEL_HELD && channel->events && channel->events->writable)
+        channel->events->writable(channel);
+    return alive(link, attempt);
+}
+
+int protocol_end(struct protocol_channel *pc, enum link_reason reason, bool safe_to_repeat)
+{
+    struct channel *channel = &stream_of(pc)->channel;
+
+    if (channel->state == CHANNEL_HELD)
+        link__lose(channel, reason, 0, safe_to_repeat);
+    return alive(channel->link, channel->link->fsm.generation);
+}
+
+struct protocol_channel *protocol_next_channel(struct protocol_link *pl, const struct protocol_channel *after)
+{
+    struct link_stream *stream;
+
+    if (!link__is_shared(pl->link))
+        return NULL;
+    stream = after ? stream_of((struct protocol_channel *)after)->next : link__shared(pl->link)->used;
+    while (stream && stream->channel.state != CHANNEL_HELD)
+        stream = stream->next;
+    return stream ? &stream->protocol : NULL;
+}
+
+const struct linkpool_env *protocol_env(const struct protocol_link *pl) { return link__core(pl->link)->env; }
+
+const struct protocol protocol_raw = {.size = sizeof(struct protocol), .name = "raw"};

@@ -1,0 +1,172 @@
+/* check.c - what always holds, spelled out; runs after public calls and callbacks in debug builds.
+ *
+ * A host is looked at each time it is touched; all of them every 64th time. */
+#include "pool/internal.h"
+
+#ifdef LINKPOOL_CHECK
+#include <assert.h>
+#include <utlist.h>
+
+static void check_link(const struct pool_host *host, const struct link *link, enum pool_place place)
+{
+    assert(link->owner == &host->owner);
+    assert(link->place == place);
+    assert((link->transport.fd >= 0 || !(link->bits & LINK_WATCHED)));
+    if (!link__is_shared(link))
+        assert(!link__held(link) == (link->channel.lease == NULL));
+    switch (link__state(link)) {
+    case LINK_CONNECTING:
+    case LINK_HANDSHAKING:
+        assert(place == PLACE_OPENING);
+        assert(link__node_is_set(&link->timer) || link->bits & LINK_ENDING);
+        break;
+    case LINK_READY:
+        assert(place == PLACE_IDLE || place == PLACE_PARTIAL || place == PLACE_BUSY);
+        break;
+    case LINK_RESETTING:
+    case LINK_DRAINING:
+        assert(place == PLACE_BUSY);
+        assert(link__node_is_set(&link->timer));
+        break;
+    case LINK_BACKOFF:
+        assert(place == PLACE_RESTING);
+        assert(link__node_is_set(&link->timer) || host->probe_due);
+        break;
+    case LINK_OFFLINE:
+        assert(place == PLACE_RESTING);
+        assert(!link__node_is_set(&link->timer));
+        break;
+    default:
+        assert(!"a link without a state that a list is for");
+    }
+}
+
+static unsigned held_leases(const struct link *link)
+{
+    const struct link_stream *stream;
+    unsigned n = 0;
+
+    if (!link__is_shared(link))
+        return link->channel.state == CHANNEL_HELD;
+    DL_FOREACH(link__shared(link)->used, stream)
+        n += stream->channel.state == CHANNEL_HELD;
+    return n;
+}
+
+static void check_lists(const struct pool_host *host)
+{
+    uint32_t n[LINK_STATES] = {0}, held = 0, idle = 0;
+    const struct link *link;
+
+    for (int place = 0; place < PLACES; place++)
+        DL_FOREACH(host->lists[place], link)
+        {
+            check_link(host, link, (enum pool_place)place);
+            n[link__state(link)]++;
+            held += held_leases(link);
+            idle += place == PLACE_IDLE;
+        }
+    for (int state = 0; state < LINK_STATES; state++)
+        assert(n[state] == host->n[state]);
+    assert(held == host->n_leased);
+    assert(idle == host->n_idle);
+    assert(n[LINK_BACKOFF] + n[LINK_OFFLINE] <= 1);
+}
+
+static void check_line(const struct pool_line *line)
+{
+    const struct pool_claim *claim;
+    uint64_t ticket = 0;
+    unsigned n = 0;
+
+    DL_FOREACH(line->first, claim)
+    {
+        assert(claim->state == CLAIM_WAITING);
+        assert(claim->line == line);
+        assert(claim->ticket > ticket);
+        ticket = claim->ticket;
+        n++;
+    }
+    assert(n == line->n);
+    if (line->usual) {
+        assert(link__node_is_set(&line->timer));
+        assert(line->timer.due <= line->usual->deadline);
+    }
+}
+
+void pool__check_host(struct pool *pool, const struct pool_host *host)
+{
+    if (pool->freed || pool->core.depth > 1)
+        return;
+    check_lists(host);
+    check_line(&host->line);
+    assert(host->connect_limit >= 1);
+    assert(host->state == pool_host_state(host));
+    assert(host->is_down == pool__is_down(host));
+    assert(!host->lists[PLACE_IDLE] || link__node_is_set(&host->coldest));
+    if (host->lists[PLACE_IDLE] && pool__options(host)->idle_timeout > 0)
+        assert(link__node_is_set(&host->timer));
+    if (pool__free_link(host))
+        assert(!pool__oldest_taker(host)); /* nobody waits while a link that would do is free */
+}
+
+static void check_targets(const struct pool *pool)
+{
+    const struct pool_target *target;
+
+    DL_FOREACH(pool->targets, target)
+    {
+        uint32_t in[LINK_STATES] = {0}, n_down = 0;
+        check_line(&target->line);
+        for (size_t i = 0; i < target->pick.n; i++) {
+            in[target->hosts[i]->state]++;
+            n_down += target->hosts[i]->is_down;
+            assert(target->members[i]->host == target->hosts[i] && target->members[i]->index == i);
+        }
+        for (int state = 0; state < LINK_STATES; state++)
+            assert(in[state] == target->in_state[state]);
+        assert(n_down == target->n_down);
+    }
+}
+
+static void check_all(struct pool *pool)
+{
+    unsigned links = 0, opening = 0, leased = 0, idle = 0, waiting = 0, hosts = 0;
+    const struct pool_target *target;
+    const struct pool_host *host;
+
+    DL_FOREACH(pool->all_hosts, host)
+    {
+        pool__check_host(pool, host);
+        links += pool__sockets(host);
+        opening += pool__opening(host);
+        leased += host->n_leased;
+        idle += host->n_idle;
+        waiting += host->line.n;
+        hosts++;
+    }
+    DL_FOREACH(pool->targets, target)
+        waiting += target->line.n;
+    check_targets(pool);
+    assert(links == pool->n_links);
+    assert(opening == pool->n_opening);
+    assert(leased == pool->n_leased);
+    assert(idle == pool->n_idle);
+    assert(waiting == pool->n_waiting);
+    assert(hosts == pool->n_hosts);
+    assert(opening <= pool->options.max_connecting || pool->bounds_lowered);
+    assert(links <= pool->options.max_links || pool->bounds_lowered);
+    assert(hosts <= pool->options.max_hosts || pool->bounds_lowered);
+    assert(pool->core.counts.impossible == 0);
+}
+
+void pool__check(struct pool *pool)
+{
+    if (pool->freed || pool->core.depth > 1)
+        return;
+    if (pool->checks++ % 64 == 0)
+        check_all(pool);
+}
+#else
+extern int pool__no_check; /* an empty translation unit is not C */
+#endif

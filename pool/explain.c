@@ -1,0 +1,186 @@
+/* explain.c - why a lease waits or failed, in words and in the members of the lease. Tags are never shown. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pool/internal.h"
+
+/* ---- the cause ---- */
+
+static const struct pool_host *latest_failed(const struct pool_line *line)
+{
+    const struct pool_host *latest = line->host;
+
+    for (size_t i = 0; line->target && i < line->target->pick.n; i++) {
+        const struct pool_host *host = line->target->hosts[i];
+        if (host->owner.last_reason && (!latest || host->failed_at > latest->failed_at))
+            latest = host;
+    }
+    return latest;
+}
+
+void pool__explain_failure(struct pool_lease *lease, const struct pool_line *line)
+{
+    const struct pool_host *host = latest_failed(line);
+
+    if (!host)
+        return;
+    lease->reason = (enum link_reason)host->owner.last_reason;
+    lease->system_errno = host->owner.last_errno;
+}
+
+static void count_stages(const struct pool_host *host, unsigned *ready, unsigned *handshaking, unsigned *connecting, unsigned *backing_off)
+{
+    *ready += host->n[LINK_READY] + host->n[LINK_RESETTING];
+    *handshaking += host->n[LINK_HANDSHAKING];
+    *connecting += host->n[LINK_CONNECTING];
+    *backing_off += host->n[LINK_BACKOFF] + host->n[LINK_OFFLINE];
+}
+
+enum pool_stage pool__stage(const struct pool_line *line)
+{
+    unsigned ready = 0, handshaking = 0, connecting = 0, backing_off = 0;
+
+    if (line->host)
+        count_stages(line->host, &ready, &handshaking, &connecting, &backing_off);
+    for (size_t i = 0; line->target && i < line->target->pick.n; i++)
+        count_stages(line->target->hosts[i], &ready, &handshaking, &connecting, &backing_off);
+    if (ready)
+        return POOL_STAGE_LINE;
+    if (handshaking)
+        return POOL_STAGE_HANDSHAKE;
+    if (connecting)
+        return POOL_STAGE_CONNECT;
+    return backing_off ? POOL_STAGE_BACKOFF : POOL_STAGE_LINE;
+}
+
+/* ---- words ---- */
+
+struct words {
+    char *text;
+    size_t n, length;
+};
+
+static void __attribute__((format(printf, 2, 3))) say(struct words *to, const char *format, ...)
+{
+    va_list args;
+    size_t left = to->length < to->n ? to->n - to->length : 0;
+    int more;
+
+    va_start(args, format);
+    more = vsnprintf(left ? to->text + to->length : NULL, left, format, args);
+    va_end(args);
+    to->length += more > 0 ? (size_t)more : 0;
+}
+
+static void say_host(struct words *to, const struct pool_host *host)
+{
+    const struct pool_host_options *options = pool__options(host);
+    const struct link *resting = host->lists[PLACE_RESTING];
+    double retry = resting ? link_retry_in(resting) : 0;
+
+    say(to, "%s is %s", host->owner.address_text, link_state_name(pool_host_state(host)));
+    say(to, " (%u of %u links, %u leased, %u opening", pool__sockets(host), options->max_links, host->n_leased, pool__opening(host));
+    if (host->line.n)
+        say(to, ", %u waiting", host->line.n);
+    say(to, ")");
+    if (host->owner.last_reason)
+        say(to, ", last: %s", link_reason_text((enum link_reason)host->owner.last_reason));
+    if (host->owner.last_errno)
+        say(to, " (errno %d)", host->owner.last_errno);
+    if (host->owner.text)
+        say(to, ": %s", host->owner.text);
+    if (retry > 0)
+        say(to, ", next try in %.3g s", retry);
+}
+
+static void say_target(struct words *to, const struct pool_target *target)
+{
+    say(to, "%s is %s", target->name, link_state_name(pool_target_state(target)));
+    if (!target->known)
+        say(to, ", its endpoints are not known yet");
+    else if (!target->pick.n)
+        say(to, ", it has no endpoints");
+    if (target->line.n)
+        say(to, ", %u waiting", target->line.n);
+    for (size_t i = 0; i < target->pick.n; i++) {
+        say(to, "; ");
+        say_host(to, target->hosts[i]);
+    }
+}
+
+static void say_line(struct words *to, const struct pool_line *line)
+{
+    if (line->host)
+        say_host(to, line->host);
+    else
+        say_target(to, line->target);
+}
+
+static int finish(const struct words *to)
+{
+    if (to->n && !to->length)
+        *to->text = '\0';
+    return (int)to->length;
+}
+
+static const char *stage_text(enum pool_stage stage)
+{
+    static const char *const texts[] = {"", "in line", "waiting for the next try", "connecting", "in the handshake"};
+
+    return texts[stage];
+}
+
+static const char *bound_text(enum pool_bound bound)
+{
+    static const char *const texts[] = {"", "max_line", "max_waiting", "max_hosts"};
+
+    return texts[bound];
+}
+
+static void say_failure(struct words *to, const struct pool_lease *lease)
+{
+    say(to, "%s", linkpool_strerror(lease->status));
+    if (lease->bound)
+        say(to, ": %s", bound_text(lease->bound));
+    if (lease->stage)
+        say(to, " %s", stage_text(lease->stage));
+    if (lease->reason)
+        say(to, ", last: %s", link_reason_text(lease->reason));
+    if (lease->system_errno)
+        say(to, " (errno %d)", lease->system_errno);
+}
+
+int pool_explain(const struct pool_lease *lease, char *text, size_t n)
+{
+    const struct pool_claim *claim = pool__claim(lease);
+    struct words to = {text, n, 0};
+
+    switch (claim->state) {
+    case CLAIM_WAITING:
+        say(&to, "waiting, %s, %.3g s left: ", stage_text(pool__stage(claim->line)), claim->deadline - pool__now(claim->pool));
+        say_line(&to, claim->line);
+        break;
+    case CLAIM_WON:
+        say(&to, "a channel is there, and will be told of in this turn");
+        break;
+    case CLAIM_HELD:
+        say(&to, "holds a channel to %s", lease->host->owner.address_text);
+        break;
+    default:
+        if (lease->status < 0)
+            say_failure(&to, lease);
+        else
+            say(&to, "not in use");
+        break;
+    }
+    return finish(&to);
+}
+
+int pool_target_explain(const struct pool_target *target, char *text, size_t n)
+{
+    struct words to = {text, n, 0};
+
+    say_target(&to, target);
+    return finish(&to);
+}

@@ -1,0 +1,525 @@
+/* host.c - the pool's entry for one endpoint: its links in their lists, its state, its coming and going. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "link/options.h"
+#include "pool/internal.h"
+
+/* ---- making and finding ---- */
+
+static size_t size_of(uint32_t key_size) { return sizeof(struct pool_host) + sizeof(struct link_address) + key_size; }
+
+static void set_owner(struct pool_host *host, const struct pool_key *key, const struct pool_endpoint *endpoint)
+{
+    struct link_address *address = (struct link_address *)(host + 1);
+    char *bytes = memcpy(address + 1, key->bytes, key->size);
+    const struct pool_host_options *options = pool__options(host);
+
+    *address = key->address;
+    host->key_size = key->size;
+    host->owner = (struct link_owner){.core = &host->pool->core, .backoff = options->backoff, .address = address,
+        .address_text = bytes + key->address_text, .server_name = bytes + key->server_name, .local = bytes + key->local,
+        .transport = endpoint->transport ? endpoint->transport : options->transport,
+        .protocol = endpoint->protocol ? endpoint->protocol : options->protocol};
+    pool__host_times(host);
+}
+
+void pool__host_times(struct pool_host *host)
+{
+    const struct pool_host_options *options = pool__options(host);
+
+    host->owner.connect_timeout = options->connect_timeout;
+    host->owner.reset_timeout = options->reset_timeout;
+    host->owner.drain_timeout = options->drain_timeout;
+    host->owner.max_age = options->max_age;
+    if (host->connect_limit > options->max_connecting)
+        host->connect_limit = (uint16_t)options->max_connecting;
+}
+
+static uint32_t room_of(const struct protocol *protocol)
+{
+    return protocol->flags & PROTOCOL_SHARED && protocol->max_channels ? protocol->max_channels : 1;
+}
+
+static void init(struct pool_host *host, const struct pool_key *key, const struct pool_endpoint *endpoint)
+{
+    set_owner(host, key, endpoint);
+    host->timer.kind = POOL_NODE_HOST;
+    host->connect_limit = (uint16_t)pool__options(host)->first_connecting;
+    host->expected_room = room_of(host->owner.protocol);
+    host->halved_at = -INFINITY;
+    host->state = LINK_IDLE;
+    host->unneeded_since = pool__now(host->pool);
+    pool__line_init(&host->line, host, NULL);
+}
+
+static int hold_heaps(struct pool *pool)
+{
+    if (pool__line_hold(pool))
+        return LINKPOOL_ENOMEM;
+    if (link__heap_hold(&pool->core.timers, pool->core.env))
+        goto no_timer;
+    if (link__heap_hold(&pool->coldest, pool->core.env))
+        goto no_coldest;
+    return 0;
+no_coldest:
+    link__heap_drop(&pool->core.timers);
+no_timer:
+    link__heap_drop(&pool->core.timers);
+    link__heap_drop(&pool->starving);
+    return LINKPOOL_ENOMEM;
+}
+
+static void drop_heaps(struct pool_host *host)
+{
+    struct pool *pool = host->pool;
+
+    link__heap_clear(&pool->coldest, &host->coldest);
+    link__timer_clear(&pool->core, &host->timer);
+    pool__line_drop(pool, &host->line);
+    link__heap_drop(&pool->coldest);
+    link__heap_drop(&pool->core.timers);
+}
+
+static struct pool_host *make(struct pool *pool, const struct pool_key *key, const struct pool_endpoint *endpoint, struct pool_settings *settings)
+{
+    const struct linkpool_env *env = pool->core.env;
+    struct pool_host *host = link__alloc(env, size_of(key->size));
+
+    if (!host)
+        return NULL;
+    if (hold_heaps(pool)) {
+        link__release(env, host, size_of(key->size));
+        return NULL;
+    }
+    host->pool = pool;
+    host->settings = settings;
+    init(host, key, endpoint);
+    HASH_ADD_KEYPTR(hh, pool->hosts, (char *)(host + 1) + sizeof(struct link_address), key->size, host);
+    if (!host->hh.tbl) {
+        drop_heaps(host);
+        link__release(env, host, size_of(key->size));
+        return NULL;
+    }
+    settings->refs++;
+    DL_APPEND(pool->all_hosts, host);
+    pool->n_hosts++;
+    pool__arm_host(host);
+    return host;
+}
+
+int pool__host_find(struct pool *pool, const struct pool_endpoint *endpoint, const struct pool_host_options *options,
+    struct pool_settings *settings, struct pool_host **found)
+{
+    struct pool_host *host;
+    struct pool_key key;
+    char why[160];
+    int error;
+
+    if (!settings)
+        settings = pool->settings;
+    if ((error = pool__key_make(&key, endpoint, &settings->options, why, sizeof why))) {
+        pool__refuse(pool, "%s: %s", endpoint->address ? endpoint->address : "endpoint", why);
+        return error;
+    }
+    HASH_FIND(hh, pool->hosts, key.bytes, key.size, host);
+    if (host && options && !pool__settings_are(host->settings, options)) {
+        pool__refuse(pool, "%s: its host has other options already", endpoint->address);
+        return LINKPOOL_ESTATE;
+    }
+    if (!host && pool->n_hosts >= pool->options.max_hosts) {
+        pool__refuse(pool, "%s: max_hosts (%u) is reached", endpoint->address, pool->options.max_hosts);
+        return LINKPOOL_EFULL;
+    }
+    if (!host && !(host = make(pool, &key, endpoint, settings)))
+        return LINKPOOL_ENOMEM;
+    *found = host;
+    return 0;
+}
+
+struct pool_host *pool__host_by_name(struct pool *pool, const char *text, struct pool_target **target, int *error)
+{
+    struct pool_name *name = pool__name_find(pool, text);
+    struct pool_host *host = NULL;
+
+    if (name) {
+        *target = name->target;
+        return name->host;
+    }
+    struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = text};
+    if (!strpbrk(text, ":/")) {
+        *error = LINKPOOL_EADDRESS;
+        return NULL;
+    }
+    if ((*error = pool__host_find(pool, &endpoint, NULL, NULL, &host)))
+        return NULL;
+    pool__name_add(pool, text, host, NULL); /* without memory it is parsed again the next time */
+    return host;
+}
+
+/* ---- going ---- */
+
+static bool is_needed(const struct pool_host *host)
+{
+    return host->pins || host->memberships || host->line.n || host->n_leased || host->n_memory || host->start_asked;
+}
+
+void pool__host_remove(struct pool_host *host)
+{
+    struct pool *pool = host->pool;
+    const struct linkpool_env *env = pool->core.env;
+
+    pool__names_forget(host);
+    drop_heaps(host);
+    link__note(&host->owner, NULL);
+    HASH_DELETE(hh, pool->hosts, host);
+    DL_DELETE(pool->all_hosts, host);
+    pool->n_hosts--;
+    pool__settings_drop(env, host->settings);
+    link__release(env, host, size_of(host->key_size));
+}
+
+void pool__see_host(struct pool_host *host)
+{
+    struct pool *pool = host->pool;
+
+    if (pool->freed)
+        return;
+    if (host->draining && !host->line.n)
+        pool__close_unneeded(host);
+    if (!is_needed(host)) {
+        host->unneeded_since = pool__now(pool);
+        pool__arm_host(host);
+    }
+}
+
+/* Ending a link leads back here: once is enough, however many there are. */
+void pool__close_unneeded(struct pool_host *host)
+{
+    struct link *link, *next;
+
+    if (host->closing)
+        return;
+    host->closing = true;
+    while (host->lists[PLACE_OPENING])
+        link__end(host->lists[PLACE_OPENING], LINK_STOPPED, 0);
+    while (host->lists[PLACE_IDLE])
+        link__end(host->lists[PLACE_IDLE], LINK_DRAINED, 0);
+    for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
+        DL_FOREACH_SAFE(host->lists[place], link, next)
+            if (link__state(link) == LINK_READY)
+                link__drain(link);
+    if ((link = host->lists[PLACE_RESTING]) && !link->tells) {
+        link__stop(link, LINK_STOPPED);
+        link__free(link);
+        host->failed = host->probe_due = false;
+        pool__host_changed(host);
+    }
+    host->closing = false;
+}
+
+/* ---- time ---- */
+
+static bool is_exempt(const struct pool_host *host)
+{
+    if (host->n[LINK_READY] + host->n[LINK_RESETTING] > pool__kept_up(host))
+        return false;
+    return pool__kept_up(host) > 0;
+}
+
+static void close_idle(struct pool_host *host)
+{
+    double timeout = pool__options(host)->idle_timeout, now = pool__now(host->pool);
+    struct link *coldest;
+
+    while (timeout > 0 && host->lists[PLACE_IDLE] && !is_exempt(host)) {
+        coldest = host->lists[PLACE_IDLE]->prev;
+        if (coldest->idle_since + timeout > now)
+            break;
+        link__end(coldest, LINK_IDLE_TIMEOUT, 0);
+    }
+}
+
+static double idle_due(const struct pool_host *host)
+{
+    double timeout = pool__options(host)->idle_timeout, now = pool__now(host->pool), due;
+
+    if (timeout <= 0 || !host->lists[PLACE_IDLE])
+        return INFINITY;
+    due = host->lists[PLACE_IDLE]->prev->idle_since + timeout;
+    return due > now ? due : now + timeout; /* exempt for now: looked at again */
+}
+
+void pool__arm_host(struct pool_host *host)
+{
+    double due = idle_due(host), now = pool__now(host->pool), other;
+
+    if (host->keep_after > now && host->keep_after < due && pool__kept_up(host))
+        due = host->keep_after;
+    if (host->draining && host->drain_due >= now && host->drain_due < due)
+        due = host->drain_due;
+    other = host->unneeded_since + host->pool->options.host_timeout;
+    if (!is_needed(host) && other < due)
+        due = other;
+    link__timer_set(&host->pool->core, &host->timer, due);
+}
+
+/* The time of its drain is up. */
+static void end_all(struct pool_host *host)
+{
+    struct link *link, *next;
+
+    pool__fail_line(&host->line, LINKPOOL_ECLOSED, false);
+    pool__close_unneeded(host);
+    host->closing = true;
+    DL_FOREACH_SAFE(host->lists[PLACE_BUSY], link, next)
+        link__end(link, LINK_DRAINED, 0);
+    host->closing = false;
+}
+
+void pool__host_rang(struct pool_host *host)
+{
+    double now = pool__now(host->pool);
+
+    close_idle(host);
+    if (host->draining && host->drain_due <= now) {
+        host->drain_due = INFINITY;
+        end_all(host);
+    }
+    if (host->keep_after <= now && pool__kept_up(host))
+        pool__want(&host->line);
+    if (!is_needed(host) && now >= host->unneeded_since + host->pool->options.host_timeout)
+        pool__host_remove(host);
+    else
+        pool__arm_host(host);
+}
+
+/* ---- links in their lists ---- */
+
+struct link *pool__link_new(struct pool_host *host)
+{
+    struct link *link = link__new(&host->owner);
+
+    if (link) {
+        link->place = PLACE_NONE;
+        host->n_memory++;
+    }
+    return link;
+}
+
+static enum pool_place place_of(const struct link *link)
+{
+    switch (link__state(link)) {
+    case LINK_CONNECTING:
+    case LINK_HANDSHAKING:
+        return PLACE_OPENING;
+    case LINK_READY:
+        if (!link__has_room(link) || link->retire)
+            return PLACE_BUSY;
+        return link__held(link) ? PLACE_PARTIAL : PLACE_IDLE;
+    case LINK_RESETTING:
+    case LINK_DRAINING:
+        return PLACE_BUSY;
+    case LINK_BACKOFF:
+    case LINK_OFFLINE:
+        return PLACE_RESTING;
+    default:
+        return PLACE_NONE;
+    }
+}
+
+void pool__unlist(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+
+    if (link->place == PLACE_NONE)
+        return;
+    DL_DELETE(host->lists[link->place], link);
+    if (link->place == PLACE_IDLE) {
+        host->n_idle--;
+        host->pool->n_idle--;
+    }
+    link->place = PLACE_NONE;
+}
+
+void pool__place(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+    enum pool_place place = place_of(link);
+
+    if (link->place == place)
+        return;
+    pool__unlist(link);
+    link->place = (uint8_t)place;
+    if (place == PLACE_NONE)
+        return;
+    if (place == PLACE_PARTIAL) /* the oldest first */
+        DL_APPEND(host->lists[place], link);
+    else
+        DL_PREPEND(host->lists[place], link);
+    if (place == PLACE_IDLE) {
+        host->n_idle++;
+        host->pool->n_idle++;
+    }
+}
+
+/* ---- its state ---- */
+
+static enum link_state state_of(const struct pool_host *host)
+{
+    if (host->draining)
+        return LINK_DRAINING;
+    if (pool__has_ready(host))
+        return LINK_READY;
+    if (host->n[LINK_OFFLINE])
+        return LINK_OFFLINE;
+    if (host->failed)
+        return LINK_BACKOFF;
+    return pool__opening(host) || host->n[LINK_BACKOFF] ? LINK_CONNECTING : LINK_IDLE;
+}
+
+void pool__host_changed(struct pool_host *host)
+{
+    enum link_state from = (enum link_state)host->state, to = state_of(host);
+    bool was_down = host->is_down, is_down = pool__is_down(host);
+
+    if (from == to && was_down == is_down)
+        return;
+    host->state = (uint8_t)to;
+    host->is_down = is_down;
+    if (is_down && !was_down && !host->draining)
+        pool__fail_line(&host->line, LINKPOOL_EUNAVAILABLE, true);
+    for (struct pool_membership *member = host->memberships; member; member = member->next)
+        pool__target_host_changed(member->target, from, to, was_down, is_down);
+}
+
+/* ---- its public face ---- */
+
+static struct pool_host *refused(int error)
+{
+    errno = error == LINKPOOL_EFULL ? ENOSPC : error == LINKPOOL_ENOMEM ? ENOMEM : error == LINKPOOL_ESTATE ? EEXIST
+        : error == LINKPOOL_ECLOSED ? ESHUTDOWN : EINVAL;
+    return NULL;
+}
+
+struct pool_host *pool_host_for(struct pool *pool, const struct pool_endpoint *given, const struct pool_host_options *options)
+{
+    struct pool_settings *settings = NULL;
+    struct pool_endpoint endpoint;
+    struct pool_host *host = NULL;
+    char why[160];
+    int error;
+
+    pool->refusal[0] = '\0';
+    if (pool->draining || pool->freed)
+        return refused(LINKPOOL_ECLOSED);
+    if (!given || (options && pool_host_options_check(options, why, sizeof why))) {
+        pool__refuse(pool, "%s", given ? why : "no endpoint is given");
+        return refused(LINKPOOL_EINVAL);
+    }
+    pool__endpoint_take(&endpoint, given);
+    if (pool__endpoint_check(&endpoint, why, sizeof why)) {
+        pool__refuse(pool, "%s", why);
+        return refused(LINKPOOL_EINVAL);
+    }
+    if (options && !(settings = pool__settings_new(pool->core.env, options)))
+        return refused(LINKPOOL_ENOMEM);
+    error = pool__host_find(pool, &endpoint, options, settings, &host);
+    if (settings)
+        pool__settings_drop(pool->core.env, settings);
+    if (error)
+        return refused(error);
+    host->pins++;
+    if (pool__kept_up(host))
+        pool__want(&host->line);
+    return host;
+}
+
+struct pool_host *pool_host(struct pool *pool, const char *address)
+{
+    return pool_host_for(pool, &(struct pool_endpoint){.size = sizeof(struct pool_endpoint), .address = address}, NULL);
+}
+
+void pool_host_drop(struct pool_host *host)
+{
+    if (!host || !host->pins)
+        return;
+    host->pins--;
+    pool__see_host(host);
+}
+
+int pool_host_start(struct pool_host *host)
+{
+    if (host->pool->draining || host->pool->freed)
+        return LINKPOOL_ECLOSED;
+    host->draining = false;
+    pool__bring_back(host);
+    pool__host_changed(host);
+    return 0;
+}
+
+int pool_host_drain(struct pool_host *host, double timeout)
+{
+    if (!(timeout >= 0) || (timeout > LINK_TEN_YEARS && timeout != INFINITY))
+        return LINKPOOL_EINVAL;
+    if (host->pool->freed)
+        return 0;
+    host->draining = true;
+    host->start_asked = false;
+    host->drain_due = pool__now(host->pool) + timeout;
+    pool__host_changed(host);
+    link__enter(&host->pool->core);
+    if (!host->line.n)
+        pool__close_unneeded(host);
+    pool__arm_host(host);
+    link__leave(&host->pool->core);
+    return 0;
+}
+
+int pool_host_recycle(struct pool_host *host, double rate)
+{
+    struct link *link, *next;
+    double due = pool__now(host->pool);
+
+    if (!(rate >= 0))
+        return LINKPOOL_EINVAL;
+    link__enter(&host->pool->core);
+    for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
+        DL_FOREACH_SAFE(host->lists[place], link, next)
+        {
+            if (rate > 0 && link__state(link) == LINK_READY)
+                link__retire_at(link, due += 1 / rate);
+            else if (link__state(link) != LINK_DRAINING)
+                pool__retire(link, LINK_DRAINED);
+        }
+    link__leave(&host->pool->core);
+    return 0;
+}
+
+int pool_host_set_options(struct pool_host *host, const struct pool_host_options *given)
+{
+    struct pool *pool = host->pool;
+    struct pool_host_options options;
+    struct pool_settings *settings;
+
+    pool__host_options_take(&options, given);
+    options.backoff = pool__options(host)->backoff;
+    options.transport = pool__options(host)->transport;
+    options.protocol = pool__options(host)->protocol;
+    if (pool_host_options_check(&options, pool->refusal, sizeof pool->refusal))
+        return LINKPOOL_EINVAL;
+    if (!(settings = pool__settings_new(pool->core.env, &options)))
+        return LINKPOOL_ENOMEM;
+    pool__settings_drop(pool->core.env, host->settings);
+    host->settings = settings;
+    host->owner.backoff = &settings->backoff;
+    pool__host_times(host);
+    pool__arm_host(host);
+    pool__want_host(host);
+    return 0;
+}
+
+enum link_state pool_host_state(const struct pool_host *host) { return state_of(host); }
+const char *pool_host_address(const struct pool_host *host) { return host->owner.address_text; }

@@ -1,0 +1,338 @@
+/* internal.h - the pool from the inside, shared by the files of pool/.
+ *
+ * What hangs on what: a pool has hosts and targets; a host has links; leases wait in a line, of a host or of a target,
+ * or hold a channel, or are about to be told. What is decided is told from the loop, in the order of decision. */
+#ifndef LINKPOOL_POOL_INTERNAL_H
+#define LINKPOOL_POOL_INTERNAL_H
+
+#include "link/internal.h"
+#include "link/table.h"
+#include "linkpool/pool.h"
+
+/* ---- leases ---- */
+
+enum claim_state {
+    CLAIM_OVER,    /* not ours: before, and after */
+    CLAIM_WAITING, /* in a line */
+    CLAIM_WON,     /* has a channel, and is to be told */
+    CLAIM_FAILED,  /* has failed, and is to be told */
+    CLAIM_HELD,    /* its holder has the channel */
+    CLAIM_LOST     /* its channel was taken away, and it is to be told */
+};
+
+/** The library's part of a lease, in its `lib`. */
+struct __attribute__((may_alias)) pool_claim {
+    struct pool *pool;
+    struct pool_target *target;       /* by which target it came; NULL: by a host. Held and waiting */
+    struct pool_claim *prev, *next;   /* in its line, or among those to be told */
+    union {
+        struct {
+            struct pool_claim *prev, *next;
+        } usual;                      /* the line's leases that wait the line's own time: in order of deadline */
+        struct link_node timer;       /* those with a time of their own */
+    } wait;
+    struct pool_line *line;           /* waiting, and won: to go back there */
+    struct channel *channel;          /* won: its own; told: shown in the lease */
+    uint64_t ticket;                  /* order of arrival */
+    double deadline;
+    double asked;                     /* when */
+    uint32_t decided;                 /* order of decision; what is decided while telling is told a turn later */
+    uint8_t state;                    /* enum claim_state */
+    uint8_t has_own_time;             /* wait.timer is in use */
+};
+_Static_assert(sizeof(struct pool_claim) <= sizeof(((struct pool_lease *)0)->lib), "a claim fits its lease");
+
+static inline struct pool_claim *pool__claim(const struct pool_lease *lease) { return (struct pool_claim *)(void *)lease->lib; }
+static inline struct pool_lease *pool__lease(const struct pool_claim *claim)
+{
+    return (struct pool_lease *)(void *)((char *)claim - offsetof(struct pool_lease, lib));
+}
+
+/** Leases in line, first come first served: of a target, or of a host (by address or handle). */
+struct pool_line {
+    struct pool_claim *first;    /* utlist, in order of ticket */
+    struct pool_claim *usual;    /* utlist, those who wait the line's own time, in order of deadline */
+    struct link_node timer;      /* the first of `usual`; may ring early */
+    struct link_node starving;   /* in the pool's heap, by the ticket of `first`: it wants a link, and the pool's total is full */
+    struct pool_host *host;      /* whose; or */
+    struct pool_target *target;
+    struct pool_line *prev, *next; /* in the pool's `wanting` */
+    unsigned n;
+    unsigned served_by;          /* leases that attempts under way, opened for it, will serve */
+    unsigned max_line;           /* 0: the pool's */
+    double wait_timeout;         /* 0: the pool's */
+    bool is_wanting;             /* in `wanting` */
+};
+
+/* ---- hosts ---- */
+
+/** Options of hosts, shared by all that have the same; counted. */
+struct pool_settings {
+    unsigned refs;
+    struct pool_host_options options; /* its backoff points at the next */
+    struct backoff_policy backoff;
+};
+
+enum pool_place { PLACE_IDLE, PLACE_PARTIAL, PLACE_BUSY, PLACE_OPENING, PLACE_RESTING, PLACES, PLACE_NONE = PLACES };
+
+struct pool_membership { /* of a host in a target; one for each pair */
+    struct pool_host *host;
+    struct pool_target *target;
+    struct pool_membership *prev, *next; /* in the host's list */
+    size_t index;                        /* in the target's array */
+};
+
+struct pool_host {
+    struct link_owner owner;      /* first: a link's owner is this */
+    struct pool *pool;
+    struct pool_settings *settings;
+    struct pool_membership *memberships;
+    struct pool_line line;
+    struct link *lists[PLACES];   /* utlist. IDLE: READY, unleased, the latest used first; PARTIAL: leased, with room; BUSY: without;
+                                     OPENING; RESTING: BACKOFF or OFFLINE, one at most */
+    uint32_t n[LINK_STATES];      /* links in each state */
+    uint32_t n_idle, n_leased;
+    uint32_t n_memory;            /* links whose memory has not gone */
+    uint32_t pins;
+    struct link_node timer;       /* the coldest idle link, or the end of a host nobody needs; may ring early */
+    struct link_node coldest;     /* in the pool's heap, by the coldest idle link's idle_since; may be early */
+    struct backoff_history history;
+    double first_failure, failed_at, not_before, halved_at;
+    uint64_t asked_at, tried_at;  /* tickets: asked since the last try, the probe goes on */
+    double keep_after;            /* what is kept up is not opened before this */
+    double unneeded_since;
+    uint64_t failed_attempts_to;  /* attempts and links numbered up to this belong to the last failure */
+    uint16_t connect_limit, successes;
+    uint32_t expected_room;       /* what an attempt is taken to serve */
+    uint8_t state;                /* enum link_state: as last told to its targets */
+    bool failed;                  /* the verdict of the last attempts: while it has no READY link, it is failing */
+    bool holding;                 /* an attempt has failed and others are under way: nothing is opened until they tell */
+    bool draining;                /* out of service */
+    bool closing;                 /* what is not needed is being closed */
+    bool start_asked;             /* pool_host_start(): a first link, ahead of use */
+    bool probe_due;               /* the probe's time has come, and a bound of the pool is in its way */
+    bool is_down;                 /* as last told to its targets */
+    double drain_due;
+    uint64_t uses, opened, connected, failures_seen, bytes_sent, bytes_received;
+    struct pool_name *names;      /* texts that lead here */
+    const void *listed;           /* while a target's list is made: the list that has it */
+    struct pool_host *prev, *next; /* the pool's list */
+    uint32_t key_size;
+    UT_hash_handle hh;            /* by key */
+    /* the key, the address and the block's size follow */
+};
+
+/* ---- targets ---- */
+
+struct pool_target {
+    struct pool *pool;
+    char *name;
+    const struct pool_picker *picker;
+    struct pool_pick pick;                /* what the picker sees */
+    struct pool_host **hosts;
+    unsigned *weights;
+    struct pool_membership **members;
+    size_t room;                          /* of the three arrays */
+    struct pool_settings *settings;       /* NULL: the pool's */
+    struct pool_line line;
+    uint32_t in_state[LINK_STATES];       /* hosts in each state */
+    uint32_t n_down;
+    uint32_t n_held;                      /* leases out */
+    uint64_t asked_at;                    /* ticket of the last acquire that found nothing ready */
+    double used_at;                       /* the last acquire; negative: never */
+    uint8_t state;                        /* enum link_state */
+    bool known;                           /* it has had a list */
+    bool stuck;                           /* BACKOFF by verdict: until one is READY */
+    bool draining, removed, draw;
+    struct link_node timer;               /* of its drain */
+    void (*drained)(struct pool_target *target, void *data);
+    void *drained_data;
+    struct pool_target *prev, *next;      /* the pool's list */
+};
+
+/* ---- names ---- */
+
+/** A text as given, and where it leads. */
+struct pool_name {
+    struct pool_host *host;     /* or */
+    struct pool_target *target;
+    struct pool_name *next;     /* the host's others */
+    UT_hash_handle hh;
+    char text[];
+};
+
+/* ---- the pool ---- */
+
+enum pool_node_kind { POOL_NODE_LEASE = 1, POOL_NODE_LINE, POOL_NODE_HOST, POOL_NODE_TARGET, POOL_NODE_DRAIN };
+
+struct pool {
+    struct link_core core;            /* first: its keeper finds the pool by it */
+    struct pool_options options;
+    struct pool_observer observer;
+    struct pool_settings *settings;   /* of hosts named without */
+    struct pool_host *hosts;          /* by key */
+    struct pool_host *all_hosts;      /* utlist */
+    struct pool_target *targets;      /* utlist */
+    struct pool_name *names;          /* by text */
+    struct pool_line *wanting;        /* utlist: lines that want an attempt, in turn */
+    struct link_heap starving;        /* lines that the total keeps waiting, by their first ticket */
+    struct link_heap coldest;         /* hosts with idle links, by their coldest */
+    struct pool_claim *to_tell;       /* utlist: decided, in order */
+    struct pool_target *removed;      /* utlist: targets whose leases are still out */
+    uint64_t ticket;                  /* the last given to a lease that was not served at once */
+    uint32_t decided;
+    unsigned n_hosts, n_targets, n_links, n_opening, n_leased, n_idle, n_waiting, n_names;
+    struct link_node drain_timer;
+    void (*drained)(struct pool *pool, void *data);
+    void *drained_data;
+    bool draining, drain_told, freed;
+    char refusal[256];
+    uint64_t acquired_ready, acquired_waited, failed_fast, timed_out, full, cancelled, opened, reused, peeked;
+    uint64_t wait_histogram[32];
+    bool bounds_lowered;              /* pool_set_options(): what is over the new bounds goes as it comes back */
+#ifdef LINKPOOL_CHECK
+    unsigned checks;
+#endif
+};
+
+static inline double pool__now(const struct pool *pool) { return pool->core.driver->now; }
+static inline struct pool_host *pool__host_of(const struct link *link) { return (struct pool_host *)link->owner; }
+static inline const struct pool_host_options *pool__options(const struct pool_host *host) { return &host->settings->options; }
+static inline unsigned pool__sockets(const struct pool_host *host) /* every one that exists counts */
+{
+    return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING] + host->n[LINK_READY] + host->n[LINK_RESETTING] + host->n[LINK_DRAINING];
+}
+static inline unsigned pool__opening(const struct pool_host *host) { return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING]; }
+static inline bool pool__has_ready(const struct pool_host *host) { return host->n[LINK_READY] + host->n[LINK_RESETTING]; }
+static inline bool pool__is_failing(const struct pool_host *host) { return host->failed && !pool__has_ready(host); }
+static inline bool pool__is_down(const struct pool_host *host) { return host->draining || pool__is_failing(host) || host->n[LINK_OFFLINE]; }
+static inline struct link *pool__free_link(const struct pool_host *host) /* a link with a free channel, or NULL */
+{
+    return host->lists[PLACE_PARTIAL] ? host->lists[PLACE_PARTIAL] : host->lists[PLACE_IDLE];
+}
+
+/* pool.c */
+extern const struct link_keeper pool__keeper;
+void *pool__alloc(struct pool *pool, size_t size);
+void pool__release_memory(struct pool *pool, void *memory, size_t size);
+void pool__refuse(struct pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pool__end_all(struct pool *pool);   /* every link and every wait, now; told at the end of the turn */
+
+/* options.c */
+struct pool_settings *pool__settings_new(const struct linkpool_env *env, const struct pool_host_options *given);
+bool pool__settings_are(const struct pool_settings *settings, const struct pool_host_options *given);
+void pool__settings_drop(const struct linkpool_env *env, struct pool_settings *settings);
+void pool__host_options_take(struct pool_host_options *taken, const struct pool_host_options *given);
+int pool__endpoint_check(const struct pool_endpoint *endpoint, char *text, size_t n);
+void pool__target_options_take(struct pool_target_options *taken, const struct pool_target_options *given);
+void pool__options_take(struct pool_options *taken, const struct pool_options *given);
+void pool__endpoint_take(struct pool_endpoint *taken, const struct pool_endpoint *given);
+
+/* key.c: the canonical bytes of an endpoint */
+enum { POOL_KEY = 1024 }; /* room for any key */
+struct pool_key {
+    struct link_address address;
+    uint32_t size;
+    uint32_t address_text, server_name, local; /* where in `bytes` these texts begin; each ends with a NUL */
+    char bytes[POOL_KEY];
+};
+int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, const struct pool_host_options *options, char *why, size_t n);
+
+/* names.c: the texts by which hosts and targets are asked for */
+struct pool_name *pool__name_find(const struct pool *pool, const char *text);
+int pool__name_add(struct pool *pool, const char *text, struct pool_host *host, struct pool_target *target);
+void pool__name_remove(struct pool *pool, struct pool_name *name);
+void pool__names_forget(struct pool_host *host);
+
+/* host.c */
+int pool__host_find(struct pool *pool, const struct pool_endpoint *endpoint, const struct pool_host_options *options, struct pool_settings *settings, struct pool_host **host);
+struct pool_host *pool__host_by_name(struct pool *pool, const char *text, struct pool_target **target, int *error);
+void pool__host_remove(struct pool_host *host); /* no lease of it is left */
+void pool__host_changed(struct pool_host *host); /* its links have changed: tell its targets, and those who wait when it went down */
+void pool__host_rang(struct pool_host *host);
+struct link *pool__link_new(struct pool_host *host);
+void pool__place(struct link *link);             /* puts a link in the list where it belongs */
+void pool__arm_host(struct pool_host *host);
+void pool__see_host(struct pool_host *host);     /* is it still needed, is its drain done? */
+void pool__close_unneeded(struct pool_host *host); /* draining, or left by its last target: what nobody holds ends, what is held ends at its return */
+void pool__unlist(struct link *link);
+void pool__retire(struct link *link, enum link_reason reason); /* it ends once nobody holds it */
+void pool__host_times(struct pool_host *host);   /* its links' times, after its options have changed */
+static inline void pool__arm_idle(struct pool_host *host, double idle_since) /* a link fell idle: its time is kept in mind, and no timer touched that is early enough */
+{
+    double timeout = pool__options(host)->idle_timeout;
+
+    if (!link__node_is_set(&host->coldest))
+        link__heap_set(&host->pool->coldest, &host->coldest, idle_since);
+    if (timeout > 0 && (!link__node_is_set(&host->timer) || host->timer.due > idle_since + timeout))
+        link__timer_set(&host->pool->core, &host->timer, idle_since + timeout);
+}
+
+/* line.c */
+void pool__line_init(struct pool_line *line, struct pool_host *host, struct pool_target *target);
+int pool__line_hold(struct pool *pool);  /* room in the heaps */
+void pool__line_drop(struct pool *pool, struct pool_line *line);
+int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lease);
+void pool__unwait(struct pool_lease *lease);
+void pool__wait_again(struct pool_lease *lease);
+void pool__fail(struct pool_lease *lease, int status);          /* waiting: decided; told at the end of the turn */
+void pool__fail_line(struct pool_line *line, int status, bool fail_fast_alone);
+void pool__line_rang(struct pool *pool, struct pool_line *line);
+void pool__time_out(struct pool_lease *lease);
+void pool__give(struct pool_lease *lease, struct channel *channel); /* waiting: won */
+void pool__to_tell(struct pool *pool, struct pool_lease *lease);
+void pool__untell(struct pool *pool, struct pool_lease *lease);
+bool pool__tell_one(struct pool *pool, uint32_t limit);
+
+/* explain.c */
+void pool__explain_failure(struct pool_lease *lease, const struct pool_line *line); /* reason and errno, from its hosts */
+enum pool_stage pool__stage(const struct pool_line *line);                          /* what its leases wait for */
+
+/* lease.c */
+void pool__serve(struct pool_host *host);  /* free channels to those who wait */
+struct pool_lease *pool__oldest_taker(const struct pool_host *host); /* the first of those who wait that a free link of the host would do for */
+void pool__lost(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
+
+/* opening.c */
+void pool__want(struct pool_line *line);        /* looks at it at the end of the turn */
+void pool__want_host(struct pool_host *host);   /* its own line, and its targets' */
+void pool__unwant(struct pool_line *line);
+void pool__open_wanted(struct pool *pool);
+void pool__link_gone(struct pool *pool);        /* a socket is closed: room for those who starve */
+bool pool__is_kept_up_by_use(const struct pool_host *host); /* by a target that was used within idle_timeout */
+unsigned pool__kept_up(const struct pool_host *host);       /* links to be kept up */
+bool pool__must_make_room(const struct pool_host *host); /* a link just given back is owed to an older waiter elsewhere */
+bool pool__can_open(const struct pool_host *host);
+void pool__forget_line(struct pool_host *host, struct pool_line *line); /* its attempts are nobody's now */
+void pool__attempt_over(struct link *link);     /* it is no longer opening */
+
+/* verdict.c */
+struct link_next pool__ended(struct link *link, const struct link_end *end);
+void pool__succeeded(struct link *link);
+void pool__retry(struct link *link);
+void pool__proven(struct link *link);
+void pool__reset_host_backoff(struct pool_host *host);
+void pool__bring_back(struct pool_host *host); /* into service, with a first link ahead of use */
+
+/* target.c */
+void pool__target_host_changed(struct pool_target *target, enum link_state from, enum link_state to, bool was_down, bool is_down);
+void pool__target_see(struct pool_target *target);
+void pool__see_target_drain(struct pool_target *target);
+bool pool__is_used(const struct pool_target *target); /* within idle_timeout */
+void pool__use_target(struct pool_target *target); /* somebody asks: what it keeps up comes up */
+void pool__target_free(struct pool_target *target);
+void pool__target_rang(struct pool_target *target);
+enum pool_host_can pool__can(const struct pool_host *host);
+int pool__pick(struct pool_target *target, const struct pool_lease *lease);
+bool pool__takes(struct pool_target *target, const struct pool_lease *lease, size_t i);
+
+/* check.c */
+#ifdef LINKPOOL_CHECK
+void pool__check(struct pool *pool);
+void pool__check_host(struct pool *pool, const struct pool_host *host);
+#else
+#define pool__check(pool) ((void)(pool))
+#define pool__check_host(pool, host) ((void)(pool), (void)(host))
+#endif
+
+#endif

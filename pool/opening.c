@@ -1,0 +1,334 @@
+/* opening.c - which links are opened, when, and whose place they take.
+ *
+ * Whoever may want a link is put in `wanting` and looked at at the end of the turn, each line in turn for one attempt.
+ * A line wants one when leases wait in it that no attempt under way will serve; a host's own line also wants what is
+ * kept up, and the probe of a host with a verdict. Bounds of the host make a line wait for news of the host; the pool's
+ * attempts make it wait in `wanting`, the pool's total in `starving`, oldest first. */
+#include <utlist.h>
+
+#include "pool/internal.h"
+
+static struct pool *pool_of(const struct pool_line *line) { return line->host ? line->host->pool : line->target->pool; }
+
+void pool__want(struct pool_line *line)
+{
+    struct pool *pool = pool_of(line);
+
+    if (pool->freed)
+        return;
+    if (!line->is_wanting && !link__node_is_set(&line->starving)) {
+        line->is_wanting = true;
+        DL_APPEND(pool->wanting, line);
+    }
+    link__later(&pool->core);
+}
+
+static void leave_wanting(struct pool *pool, struct pool_line *line)
+{
+    if (line->is_wanting)
+        DL_DELETE(pool->wanting, line);
+    line->is_wanting = false;
+}
+
+void pool__unwant(struct pool_line *line)
+{
+    struct pool *pool = pool_of(line);
+
+    link__heap_clear(&pool->starving, &line->starving);
+    /* What is kept up, and probes, are wanted without anybody in line: those are looked at once more. */
+    if (!line->host)
+        leave_wanting(pool, line);
+}
+
+void pool__line_drop(struct pool *pool, struct pool_line *line)
+{
+    link__heap_clear(&pool->starving, &line->starving);
+    leave_wanting(pool, line);
+    link__timer_clear(&pool->core, &line->timer);
+    link__heap_drop(&pool->starving);
+    link__heap_drop(&pool->core.timers);
+}
+
+int pool__line_hold(struct pool *pool)
+{
+    if (link__heap_hold(&pool->starving, pool->core.env))
+        return LINKPOOL_ENOMEM;
+    if (link__heap_hold(&pool->core.timers, pool->core.env)) {
+        link__heap_drop(&pool->starving);
+        return LINKPOOL_ENOMEM;
+    }
+    return 0;
+}
+
+void pool__want_host(struct pool_host *host)
+{
+    pool__want(&host->line);
+    for (struct pool_membership *member = host->memberships; member; member = member->next)
+        if (member->target->line.n)
+            pool__want(&member->target->line);
+}
+
+/* ---- who wants ---- */
+
+bool pool__is_used(const struct pool_target *target)
+{
+    const struct pool *pool = target->pool;
+    double idle_timeout = (target->settings ? target->settings : pool->settings)->options.idle_timeout;
+
+    return target->used_at >= 0 && (idle_timeout == 0 || pool__now(pool) - target->used_at < idle_timeout);
+}
+
+bool pool__is_kept_up_by_use(const struct pool_host *host)
+{
+    for (const struct pool_membership *member = host->memberships; member; member = member->next)
+        if (member->target->picker->keeps_up && !member->target->draining && pool__is_used(member->target))
+            return true;
+    return false;
+}
+
+unsigned pool__kept_up(const struct pool_host *host)
+{
+    unsigned min_links = host->pins || host->memberships ? pool__options(host)->min_links : 0;
+
+    if (host->draining || host->pool->draining)
+        return 0;
+    return min_links ? min_links : pool__is_kept_up_by_use(host);
+}
+
+static bool upkeep_wants(const struct pool_host *host)
+{
+    unsigned live = pool__sockets(host) - host->n[LINK_DRAINING] + host->n[LINK_BACKOFF] + host->n[LINK_OFFLINE];
+
+    if (host->start_asked)
+        return !live;
+    return pool__now(host->pool) >= host->keep_after && live < pool__kept_up(host);
+}
+
+static bool leases_want(const struct pool_line *line) { return line->n > line->served_by; }
+
+static bool wants(const struct pool_line *line)
+{
+    if (line->host && (line->host->probe_due || upkeep_wants(line->host)))
+        return true;
+    return leases_want(line);
+}
+
+/* ---- may the host have another attempt? ---- */
+
+bool pool__can_open(const struct pool_host *host)
+{
+    if (host->probe_due)
+        return true;
+    if (host->lists[PLACE_RESTING] || host->holding || (host->failed && pool__opening(host)))
+        return false; /* its probe goes first */
+    return pool__sockets(host) < pool__options(host)->max_links && pool__opening(host) < host->connect_limit;
+}
+
+/* A lease that wants an unused link, on a host that is full of idle used ones: the coldest of them gives way. */
+static bool can_open_for(struct pool_host *host, const struct pool_lease *lease)
+{
+    if (lease && lease->flags & POOL_FRESH && pool__sockets(host) >= pool__options(host)->max_links &&
+        host->lists[PLACE_IDLE])
+        link__end(host->lists[PLACE_IDLE]->prev, LINK_MADE_ROOM, 0);
+    return pool__can_open(host);
+}
+
+/* Asks the picker until it names a host that may open, or one it has named before. */
+static struct pool_host *picked(struct pool_target *target, const struct pool_lease *lease)
+{
+    int first = POOL_PICK_WAIT;
+
+    for (size_t k = 0; k < target->pick.n; k++) {
+        int i = pool__pick(target, lease);
+        if (i < 0 || i == first)
+            break;
+        if (can_open_for(target->hosts[i], lease))
+            return target->hosts[i];
+        if (first < 0)
+            first = i;
+    }
+    return NULL;
+}
+
+static struct pool_host *host_for(struct pool_line *line)
+{
+    const struct pool_lease *lease = line->first ? pool__lease(line->first) : NULL;
+
+    if (line->target)
+        return picked(line->target, lease);
+    return can_open_for(line->host, lease) ? line->host : NULL;
+}
+
+/* ---- room in the pool ---- */
+
+/* The node of the host whose idle link is coldest is set right as it comes up: leasing leaves it early. */
+static struct pool_host *coldest_host(struct pool *pool)
+{
+    struct link_node *node;
+
+    while ((node = link__heap_first(&pool->coldest))) {
+        struct pool_host *host = (struct pool_host *)((char *)node - offsetof(struct pool_host, coldest));
+        struct link *bottom = host->lists[PLACE_IDLE] ? host->lists[PLACE_IDLE]->prev : NULL;
+        if (!bottom)
+            link__heap_clear(&pool->coldest, node);
+        else if (node->due < bottom->idle_since)
+            link__heap_set(&pool->coldest, node, bottom->idle_since);
+        else
+            return host;
+    }
+    return NULL;
+}
+
+/* Closes the coldest idle link of any host but this one. */
+static bool make_room(struct pool *pool, struct pool_host *but)
+{
+    bool had = but && link__node_is_set(&but->coldest);
+    double due = had ? but->coldest.due : 0;
+
+    if (had)
+        link__heap_clear(&pool->coldest, &but->coldest);
+    struct pool_host *host = coldest_host(pool);
+    if (had)
+        link__heap_set(&pool->coldest, &but->coldest, due);
+    if (!host)
+        return false;
+    link__end(host->lists[PLACE_IDLE]->prev, LINK_MADE_ROOM, 0);
+    return true;
+}
+
+static struct pool_line *most_starved(struct pool *pool)
+{
+    struct link_node *node;
+
+    while ((node = link__heap_first(&pool->starving))) {
+        struct pool_line *line = (struct pool_line *)((char *)node - offsetof(struct pool_line, starving));
+        double ticket = line->first ? (double)line->first->ticket : (double)pool->ticket;
+        if (!wants(line))
+            link__heap_clear(&pool->starving, node);
+        else if (node->due < ticket)
+            link__heap_set(&pool->starving, node, ticket);
+        else
+            return line;
+    }
+    return NULL;
+}
+
+bool pool__must_make_room(const struct pool_host *host)
+{
+    struct pool *pool = host->pool;
+    const struct pool_line *line = most_starved(pool);
+    const struct pool_lease *own = line ? pool__oldest_taker(host) : NULL;
+
+    if (!line || line->host == host || pool->n_links < pool->options.max_links)
+        return false;
+    return !own || (line->first && line->first->ticket < pool__claim(own)->ticket);
+}
+
+void pool__link_gone(struct pool *pool)
+{
+    if (pool->starving.n || pool->wanting)
+        link__later(&pool->core);
+}
+
+/* ---- opening ---- */
+
+enum outcome { OPENED, NOT_NOW, NO_ATTEMPT_LEFT, NO_LINK_LEFT };
+
+static void begin(struct pool_host *host, struct link *link, struct pool_line *line)
+{
+    struct pool *pool = host->pool;
+    double wait = host->not_before - pool__now(pool);
+
+    if (link__state(link) == LINK_IDLE && wait > 0) {
+        link__hold(link, wait);
+        return;
+    }
+    link->turn = leases_want(line) ? host->expected_room : 0;
+    link->channel.data = link->turn ? line : NULL;
+    line->served_by += link->turn;
+    host->tried_at = pool->ticket;
+    host->probe_due = host->start_asked = false;
+    host->opened++;
+    pool->opened++;
+    link__open(link);
+}
+
+static enum outcome open_one(struct pool_line *line)
+{
+    struct pool *pool = pool_of(line);
+    struct pool_host *host = wants(line) ? host_for(line) : NULL;
+    struct link *link;
+
+    if (!host)
+        return NOT_NOW;
+    if (pool->n_opening >= pool->options.max_connecting)
+        return NO_ATTEMPT_LEFT;
+    if (pool__opening(host) >= (pool->options.max_connecting + 1) / 2)
+        return NOT_NOW; /* the other half is for the other hosts */
+    if (pool->n_links >= pool->options.max_links && !make_room(pool, host))
+        return NO_LINK_LEFT;
+    if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
+        pool__fail_line(line, LINKPOOL_ENOMEM, false);
+        return NOT_NOW;
+    }
+    begin(host, link, line);
+    return OPENED;
+}
+
+static void starve(struct pool *pool, struct pool_line *line)
+{
+    leave_wanting(pool, line);
+    link__heap_set(&pool->starving, &line->starving, line->first ? (double)line->first->ticket : (double)pool->ticket);
+}
+
+void pool__open_wanted(struct pool *pool)
+{
+    struct pool_line *line;
+
+    for (;;) {
+        line = pool->n_links < pool->options.max_links ? most_starved(pool) : NULL; /* the oldest first */
+        if (line) {
+            link__heap_clear(&pool->starving, &line->starving);
+            pool__want(line);
+        } else if (!(line = pool->wanting)) {
+            return;
+        }
+        switch (open_one(line)) {
+        case OPENED: /* to the back: each in turn */
+            if (line->is_wanting) {
+                leave_wanting(pool, line);
+                pool__want(line);
+            }
+            break;
+        case NOT_NOW:
+            leave_wanting(pool, line);
+            break;
+        case NO_LINK_LEFT:
+            starve(pool, line);
+            break;
+        case NO_ATTEMPT_LEFT:
+            return;
+        }
+    }
+}
+
+/* ---- whom an attempt serves ---- */
+
+void pool__attempt_over(struct link *link)
+{
+    struct pool_line *line = link->channel.data;
+
+    if (line)
+        line->served_by -= link->turn;
+    link->channel.data = NULL;
+    link->turn = 0;
+}
+
+void pool__forget_line(struct pool_host *host, struct pool_line *line)
+{
+    struct link *link;
+
+    DL_FOREACH(host->lists[PLACE_OPENING], link)
+        if (link->channel.data == line)
+            pool__attempt_over(link);
+}

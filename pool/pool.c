@@ -1,0 +1,431 @@
+/* pool.c - the pool as a whole: birth, the end of each turn, drain, death.
+ *
+ * All that users are told is told at the end of a turn, from turn() here; pool_free() is the one exception. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "link/options.h"
+#include "pool/internal.h"
+
+static struct pool *of(struct link_core *core) { return (struct pool *)core; }
+
+void pool__refuse(struct pool *pool, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(pool->refusal, sizeof pool->refusal, format, args);
+    va_end(args);
+}
+
+/* ---- what links report ---- */
+
+static unsigned is_socket(enum link_state state) { return state >= LINK_CONNECTING && state <= LINK_DRAINING; }
+
+static unsigned is_attempt(enum link_state state) { return state == LINK_CONNECTING || state == LINK_HANDSHAKING; }
+
+static void on_moved(struct link *link, const struct link_transition *transition)
+{
+    struct pool_host *host = pool__host_of(link);
+    struct pool *pool = host->pool;
+    enum link_state from = transition->from, to = transition->to;
+
+    if (from != LINK_IDLE)
+        host->n[from]--;
+    if (to != LINK_IDLE && to != LINK_CLOSED)
+        host->n[to]++;
+    pool->n_links = pool->n_links + is_socket(to) - is_socket(from);
+    pool->n_opening = pool->n_opening + is_attempt(to) - is_attempt(from);
+    if (is_attempt(from) && !is_attempt(to)) {
+        pool__attempt_over(link);
+        pool__link_gone(pool); /* an attempt may begin instead */
+    }
+    if (from == LINK_HANDSHAKING && to == LINK_READY)
+        pool__succeeded(link);
+    pool__place(link);
+    pool__host_changed(host);
+    if (is_socket(from) && !is_socket(to))
+        pool__link_gone(pool);
+    if (pool->observer.transition) {
+        struct link_transition told = *transition;
+        told.attempt = host->history.attempt;
+        pool->observer.transition(pool->observer.data, host, &told);
+    }
+}
+
+static void on_served(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+    struct pool *pool = host->pool;
+
+    if (link__is_shared(link))
+        host->expected_room = link__shared(link)->room ? link__shared(link)->room : 1;
+    pool__place(link);
+    if (link->retire && !link__held(link)) {
+        link__end(link, (enum link_reason)link->retire, 0);
+        return;
+    }
+    if (link->place == PLACE_IDLE)
+        pool__arm_idle(host, link->idle_since);
+    pool__serve(host);
+    if (pool->draining || host->draining)
+        link__later(&pool->core);
+    pool__want_host(host);
+}
+
+static void on_settled(struct link *link, const struct link_end *end)
+{
+    struct pool_host *host = pool__host_of(link);
+    struct pool *pool = host->pool;
+
+    (void)end;
+    if (link__state(link) == LINK_IDLE)
+        link__free(link);
+    if (pool->freed)
+        return;
+    pool__want_host(host);
+    pool__see_host(host);
+    if (pool->draining)
+        link__later(&pool->core);
+}
+
+void pool__retire(struct link *link, enum link_reason reason)
+{
+    link->retire = (uint8_t)reason;
+    if (link__state(link) != LINK_READY)
+        return; /* looked at again when it is */
+    if (!link__held(link))
+        link__end(link, reason, 0);
+    else if (link__is_shared(link))
+        link__drain(link);
+}
+
+static void on_aged(struct link *link) { pool__retire(link, (enum link_reason)link->retire); }
+
+static void on_rang(struct link_core *core, struct link_node *node)
+{
+    struct pool *pool = of(core);
+    char *at = (char *)node;
+
+    switch (node->kind) {
+    case POOL_NODE_LEASE:
+        pool__time_out(pool__lease((struct pool_claim *)(at - offsetof(struct pool_claim, wait.timer))));
+        break;
+    case POOL_NODE_LINE:
+        pool__line_rang(pool, (struct pool_line *)(at - offsetof(struct pool_line, timer)));
+        break;
+    case POOL_NODE_HOST:
+        pool__host_rang((struct pool_host *)(at - offsetof(struct pool_host, timer)));
+        break;
+    case POOL_NODE_TARGET:
+        pool__target_rang((struct pool_target *)(at - offsetof(struct pool_target, timer)));
+        break;
+    default:
+        pool__end_all(pool);
+        break;
+    }
+}
+
+static void on_buried(struct link_owner *owner)
+{
+    struct pool_host *host = (struct pool_host *)owner;
+
+    host->n_memory--;
+    pool__see_host(host);
+}
+
+/* ---- the end of a turn ---- */
+
+static void close_for_drain(struct pool *pool)
+{
+    struct pool_host *host, *next;
+
+    if (pool->n_waiting)
+        return;
+    DL_FOREACH_SAFE(pool->all_hosts, host, next)
+        pool__close_unneeded(host);
+}
+
+static void see_drain(struct pool *pool)
+{
+    if (!pool->draining || pool->drain_told)
+        return;
+    close_for_drain(pool);
+    if (pool->n_links || pool->n_leased || pool->n_waiting || pool->to_tell)
+        return;
+    pool->drain_told = true;
+    link__timer_clear(&pool->core, &pool->drain_timer);
+    if (pool->drained)
+        pool->drained(pool, pool->drained_data);
+}
+
+static void see_targets(struct pool *pool)
+{
+    struct pool_target *target, *next;
+
+    DL_FOREACH_SAFE(pool->removed, target, next)
+    {
+        if (target->n_held || target->line.n || pool->to_tell)
+            continue;
+        DL_DELETE(pool->removed, target);
+        pool__target_free(target);
+    }
+    for (target = pool->targets; target; target = next) {
+        next = target->next;
+        if (!target->drained || !target->draining || target->n_held || target->line.n)
+            continue;
+        void (*drained)(struct pool_target *, void *) = target->drained;
+        target->drained = NULL;
+        link__timer_clear(&pool->core, &target->timer);
+        drained(target, target->drained_data);
+        if (pool->freed)
+            return;
+        next = pool->targets; /* that may have removed any: from the front; each is told once */
+    }
+}
+
+static void turn(struct link_core *core)
+{
+    struct pool *pool = of(core);
+    uint32_t limit = pool->decided;
+
+    while (!pool->freed && pool__tell_one(pool, limit))
+        ;
+    if (!pool->freed)
+        see_targets(pool);
+    if (!pool->freed)
+        pool__open_wanted(pool);
+    if (!pool->freed)
+        see_drain(pool);
+    if (pool->freed)
+        return;
+    if (pool->to_tell)
+        link__later(core);
+    pool__check(pool);
+}
+
+/* ---- birth ---- */
+
+static bool over(struct link_core *core) { return of(core)->freed; }
+
+static void gone(struct link_core *core);
+
+const struct link_keeper pool__keeper = {
+    .ended = pool__ended,
+    .moved = on_moved,
+    .served = on_served,
+    .settled = on_settled,
+    .lost = pool__lost,
+    .proven = pool__proven,
+    .retry = pool__retry,
+    .aged = on_aged,
+    .rang = on_rang,
+    .turn = turn,
+    .buried = on_buried,
+    .over = over,
+    .gone = gone,
+};
+
+struct pool *pool_new_on(struct driver *driver, const struct pool_options *given)
+{
+    struct pool_options options;
+    struct pool *pool;
+
+    pool__options_take(&options, given);
+    if (!driver || driver->owner || pool_options_check(&options, NULL, 0)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(pool = link__alloc(options.env, sizeof *pool)))
+        goto no_pool;
+    if (!(pool->settings = pool__settings_new(options.env, options.host)))
+        goto no_settings;
+    link__core_init(&pool->core, driver, options.env, &pool__keeper);
+    if (link__heap_hold(&pool->core.timers, options.env))
+        goto no_timer;
+    pool->options = options;
+    pool->options.host = NULL;
+    if (options.observer)
+        link__take_observer(&pool->observer, options.observer);
+    pool->drain_timer.kind = POOL_NODE_DRAIN;
+    return pool;
+no_timer:
+    link__core_free(&pool->core);
+    pool__settings_drop(options.env, pool->settings);
+no_settings:
+    link__release(options.env, pool, sizeof *pool);
+no_pool:
+    errno = ENOMEM;
+    return NULL;
+}
+
+struct pool *pool_new(struct ev_loop *loop, const struct pool_options *options)
+{
+    struct driver *driver = driver_ev_new(loop);
+    struct pool *pool = driver ? pool_new_on(driver, options) : NULL;
+
+    if (driver && !pool) {
+        int error = errno;
+        driver_free(driver);
+        errno = error;
+    }
+    return pool;
+}
+
+/* ---- death ---- */
+
+static void fail_all(struct pool *pool)
+{
+    struct pool_target *target;
+    struct pool_host *host;
+
+    DL_FOREACH(pool->targets, target)
+        pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
+    DL_FOREACH(pool->all_hosts, host)
+        pool__fail_line(&host->line, LINKPOOL_ECLOSED, false);
+}
+
+static void stop_links(struct pool_host *host, bool quietly)
+{
+    struct link *link;
+
+    for (int place = 0; place < PLACES; place++)
+        while ((link = host->lists[place])) {
+            if (quietly)
+                link__forget(link);
+            else
+                link__stop(link, LINK_STOPPED);
+            link__free(link);
+        }
+    host->failed = host->holding = host->probe_due = host->start_asked = false;
+    pool__host_changed(host);
+}
+
+void pool__end_all(struct pool *pool)
+{
+    struct pool_host *host, *next;
+
+    DL_FOREACH_SAFE(pool->all_hosts, host, next)
+        stop_links(host, false);
+    fail_all(pool); /* after the links: winners that were not told are back in line */
+    link__later(&pool->core);
+}
+
+void pool_free(struct pool *pool)
+{
+    if (!pool || pool->freed)
+        return;
+    link__enter(&pool->core);
+    pool->freed = true;
+    pool__end_all(pool);
+    while (pool__tell_one(pool, pool->decided))
+        ;
+    link__leave(&pool->core); /* the memory goes here, or with the outermost call under way */
+}
+
+static void free_targets(struct pool *pool)
+{
+    struct pool_target *target;
+
+    while ((target = pool->targets)) {
+        pool_target_remove(target);
+    }
+    while ((target = pool->removed)) {
+        DL_DELETE(pool->removed, target);
+        pool__target_free(target);
+    }
+}
+
+static void gone(struct link_core *core)
+{
+    struct pool *pool = of(core);
+    const struct linkpool_env *env = core->env;
+    struct driver *driver = core->driver;
+
+    core->depth++; /* what is done here frees nothing twice */
+    free_targets(pool);
+    while (pool->all_hosts)
+        pool__host_remove(pool->all_hosts);
+    link__heap_drop(&core->timers);
+    link__heap_free(&pool->starving, env);
+    link__heap_free(&pool->coldest, env);
+    link__core_free(core);
+    pool__settings_drop(env, pool->settings);
+    link__release(env, pool, sizeof *pool);
+    driver_free(driver);
+}
+
+int pool_drain(struct pool *pool, double timeout, void (*done)(struct pool *pool, void *data), void *data)
+{
+    if (!(timeout >= 0) || (timeout > LINK_TEN_YEARS && timeout != INFINITY))
+        return LINKPOOL_EINVAL;
+    if (pool->draining || pool->freed)
+        return LINKPOOL_ESTATE;
+    link__enter(&pool->core);
+    pool->draining = true;
+    pool->drained = done;
+    pool->drained_data = data;
+    if (timeout > 0)
+        link__timer_set(&pool->core, &pool->drain_timer, pool__now(pool) + timeout);
+    else
+        pool__end_all(pool);
+    close_for_drain(pool);
+    link__later(&pool->core);
+    link__leave(&pool->core);
+    return 0;
+}
+
+/* A child has its parent's sockets: it forgets them, and nobody is told. */
+void pool_after_fork(struct pool *pool)
+{
+    struct pool_host *host, *next;
+
+    link__enter(&pool->core);
+    DL_FOREACH_SAFE(pool->all_hosts, host, next)
+        stop_links(host, true);
+    fail_all(pool);
+    while (pool->to_tell) {
+        struct pool_claim *claim = pool->to_tell;
+        DL_DELETE(pool->to_tell, claim);
+        if (claim->state == CLAIM_LOST)
+            link__told(claim->channel);
+        claim->state = CLAIM_OVER;
+        pool__lease(claim)->channel = NULL;
+        pool__lease(claim)->status = LINKPOOL_ECLOSED;
+    }
+    link__leave(&pool->core);
+}
+
+/* ---- the rest of its public face ---- */
+
+void pool_reset_backoff(struct pool *pool)
+{
+    struct pool_host *host;
+
+    DL_FOREACH(pool->all_hosts, host)
+        pool__reset_host_backoff(host);
+}
+
+double pool_now(const struct pool *pool) { return pool__now(pool); }
+
+int pool_set_options(struct pool *pool, const struct pool_options *given)
+{
+    struct pool_options options;
+
+    pool__options_take(&options, given);
+    if (pool_options_check(&options, pool->refusal, sizeof pool->refusal))
+        return LINKPOOL_EINVAL;
+    options.env = pool->options.env;
+    options.host = NULL;
+    options.observer = pool->options.observer;
+    pool->options = options;
+    pool->bounds_lowered = true;
+    for (struct pool_host *host = pool->all_hosts; host; host = host->next)
+        pool__want_host(host);
+    return 0;
+}
+
+const char *pool_last_refusal(const struct pool *pool) { return pool->refusal; }

@@ -1,0 +1,212 @@
+/* verdict.c - what a host's failures mean, and what follows the end of a link.
+ *
+ * One verdict a host. With a READY link it is never failing; without one, the failure of the last attempt under way is
+ * the verdict, and one probe tries again after each backoff for as long as somebody asks. What died together is one
+ * event: attempts and links begun before the last failure belong to it. */
+#include "pool/internal.h"
+
+static bool was_opening(const struct link_end *end) { return end->from == LINK_CONNECTING || end->from == LINK_HANDSHAKING; }
+
+static bool was_ready(const struct link_end *end) { return end->from == LINK_READY || end->from == LINK_RESETTING; }
+
+/* The link counts as what it was until its state has moved. */
+static unsigned other_attempts(const struct pool_host *host, const struct link_end *end)
+{
+    return pool__opening(host) - was_opening(end);
+}
+
+static bool others_are_ready(const struct pool_host *host, const struct link_end *end)
+{
+    return host->n[LINK_READY] + host->n[LINK_RESETTING] - was_ready(end);
+}
+
+static void spread(struct pool_host *host, bool leases_too)
+{
+    struct pool *pool = host->pool;
+    double wait = host->owner.backoff->reconnect_spread * link__draw(&pool->core);
+
+    host->keep_after = pool__now(pool) + wait;
+    if (leases_too)
+        host->not_before = host->keep_after;
+    pool__arm_host(host);
+}
+
+/* ---- the opening limit ---- */
+
+static void lower_limit(struct pool_host *host)
+{
+    double now = pool__now(host->pool);
+
+    if (host->failed || now - host->halved_at < host->owner.connect_timeout)
+        return; /* a probe says nothing of load; and one wave of time-outs is one event */
+    host->halved_at = now;
+    host->connect_limit = (uint16_t)(host->connect_limit > 1 ? host->connect_limit / 2 : 1);
+    host->successes = 0;
+}
+
+static void raise_limit(struct pool_host *host)
+{
+    if (++host->successes < host->connect_limit || host->connect_limit >= pool__options(host)->max_connecting)
+        return;
+    host->connect_limit++;
+    host->successes = 0;
+}
+
+/* ---- failure ---- */
+
+static bool has_waiters(const struct pool_host *host)
+{
+    if (host->line.n)
+        return true;
+    for (const struct pool_membership *member = host->memberships; member; member = member->next)
+        if (member->target->line.n)
+            return true;
+    return false;
+}
+
+static double count_failure(struct pool_host *host, const struct link_end *end)
+{
+    struct pool *pool = host->pool;
+    double now = pool__now(pool), delay;
+
+    if (!host->history.attempt++)
+        host->first_failure = now;
+    host->history.elapsed = now - host->first_failure;
+    host->history.reason = (int)end->reason;
+    host->failed_attempts_to = pool->core.serial;
+    host->failed = true;
+    delay = backoff_delay(host->owner.backoff, &host->history, link__draw(&pool->core));
+    host->history.last_delay = delay > 0 ? delay : 0;
+    return delay;
+}
+
+static struct link_next failure(struct link *link, struct pool_host *host, const struct link_end *end)
+{
+    struct link_next rest = {LINK_EV_END_REST, 0};
+    bool belongs_to_the_last = link->fsm.generation <= host->failed_attempts_to;
+    double delay;
+
+    if (other_attempts(host, end)) { /* the last of them is the verdict */
+        host->holding = true;
+        return rest;
+    }
+    host->holding = false;
+    if (host->lists[PLACE_RESTING]) /* its probe waits already */
+        return rest;
+    if (belongs_to_the_last) {
+        spread(host, !others_are_ready(host, end));
+        return rest;
+    }
+    delay = count_failure(host, end);
+    if (delay < 0)
+        return (struct link_next){LINK_EV_END_OUT, 0};
+    return (struct link_next){LINK_EV_END_RETRY, delay};
+}
+
+struct link_next pool__ended(struct link *link, const struct link_end *end)
+{
+    struct pool_host *host = pool__host_of(link);
+    struct link_next rest = {LINK_EV_END_REST, 0};
+
+    if (end->kind != LINK_END_QUIET) {
+        host->owner.last_reason = (uint8_t)end->reason;
+        host->owner.last_errno = end->system_errno;
+        host->failed_at = pool__now(host->pool);
+        host->failures_seen++;
+    }
+    if (was_opening(end) && end->reason == LINK_TIMED_OUT)
+        lower_limit(host);
+    if (host->pool->freed || ((host->pool->draining || host->draining) && !has_waiters(host)))
+        return rest;
+    switch (end->kind) {
+    case LINK_END_QUIET:
+        if (end->reason == LINK_CLOSED_BY_PEER)
+            spread(host, false);
+        if (was_opening(end) && !other_attempts(host, end))
+            host->holding = false; /* nobody is left to tell */
+        return rest;
+    case LINK_END_LOSS:
+        spread(host, !others_are_ready(host, end));
+        return rest;
+    default:
+        return failure(link, host, end);
+    }
+}
+
+/* ---- success ---- */
+
+void pool__succeeded(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+
+    host->failed = host->holding = false;
+    host->not_before = 0;
+    host->connected++;
+    raise_limit(host);
+}
+
+void pool__proven(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+
+    if (link->fsm.generation > host->failed_attempts_to)
+        host->history = (struct backoff_history){0};
+}
+
+/* ---- the probe ---- */
+
+static bool is_asked_for(const struct pool_host *host)
+{
+    if (host->asked_at > host->tried_at || pool__kept_up(host) || has_waiters(host))
+        return true;
+    for (const struct pool_membership *member = host->memberships; member; member = member->next)
+        if (member->target->asked_at > host->tried_at)
+            return true;
+    return false;
+}
+
+/* The verdict is forgotten, and the link that carried it. */
+static void forget(struct pool_host *host)
+{
+    struct link *link = host->lists[PLACE_RESTING];
+
+    host->failed = host->holding = host->probe_due = false;
+    if (link) {
+        link__stop(link, LINK_STOPPED);
+        link__free(link);
+    }
+    pool__host_changed(host);
+}
+
+void pool__retry(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+
+    if (!is_asked_for(host)) {
+        forget(host);
+        pool__want_host(host);
+        return;
+    }
+    host->probe_due = true;
+    pool__want(&host->line);
+}
+
+void pool__reset_host_backoff(struct pool_host *host)
+{
+    host->history = (struct backoff_history){0};
+    host->failed_attempts_to = host->pool->core.serial; /* what is under way fails for reasons of before */
+    host->not_before = host->keep_after = 0;
+    if (!host->n[LINK_OFFLINE] && (host->n[LINK_BACKOFF] || host->failed))
+        forget(host);
+    pool__want_host(host);
+}
+
+void pool__bring_back(struct pool_host *host)
+{
+    host->history = (struct backoff_history){0};
+    host->not_before = host->keep_after = 0;
+    if (host->n[LINK_OFFLINE])
+        forget(host);
+    host->start_asked = true;
+    pool__want_host(host);
+}
