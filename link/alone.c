@@ -423,8 +423,6 @@ void link_free(struct link *link)
     link__leave(core);
 }
 
-enum link_state link_state(const struct link *link) { return link__state(link); }
-
 static bool is_alone(const struct link *link) { return link__core(link)->keeper == &alone_keeper; }
 
 void *link_data(const struct link *link) { return is_alone(link) ? of(link)->options.data : NULL; }

@@ -249,7 +249,10 @@ static double idle_due(const struct pool_host *host)
     if (timeout <= 0 || !host->lists[PLACE_IDLE])
         return INFINITY;
     due = host->lists[PLACE_IDLE]->prev->idle_since + timeout;
-    return due > now ? due : now + timeout; /* exempt for now: looked at again */
+    if (due > now)
+        return due;
+    due = pool__kept_up_until(host); /* exempt for now: looked at again */
+    return due > now && due < INFINITY ? due : now + timeout;
 }
 
 void pool__arm_host(struct pool_host *host)

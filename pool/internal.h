@@ -299,7 +299,8 @@ void pool__want_host(struct pool_host *host);   /* its own line, and its targets
 void pool__unwant(struct pool_line *line);
 void pool__open_wanted(struct pool *pool);
 void pool__link_gone(struct pool *pool);        /* a socket is closed: room for those who starve */
-bool pool__is_kept_up_by_use(const struct pool_host *host); /* by a target that was used within idle_timeout */
+double pool__used_until(const struct pool_target *target);  /* until when its use keeps its hosts up; -INFINITY: it does not */
+double pool__kept_up_until(const struct pool_host *host);   /* the same, of all its targets */
 unsigned pool__kept_up(const struct pool_host *host);       /* links to be kept up */
 bool pool__must_make_room(const struct pool_host *host); /* a link just given back is owed to an older waiter elsewhere */
 bool pool__can_open(const struct pool_host *host);
@@ -318,7 +319,6 @@ void pool__bring_back(struct pool_host *host); /* into service, with a first lin
 void pool__target_host_changed(struct pool_target *target, enum link_state from, enum link_state to, bool was_down, bool is_down);
 void pool__target_see(struct pool_target *target);
 void pool__see_target_drain(struct pool_target *target);
-bool pool__is_used(const struct pool_target *target); /* within idle_timeout */
 void pool__use_target(struct pool_target *target); /* somebody asks: what it keeps up comes up */
 void pool__target_free(struct pool_target *target);
 void pool__target_rang(struct pool_target *target);

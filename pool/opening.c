@@ -70,20 +70,23 @@ void pool__want_host(struct pool_host *host)
 
 /* ---- who wants ---- */
 
-bool pool__is_used(const struct pool_target *target)
+double pool__used_until(const struct pool_target *target)
 {
-    const struct pool *pool = target->pool;
-    double idle_timeout = (target->settings ? target->settings : pool->settings)->options.idle_timeout;
+    double idle_timeout = (target->settings ? target->settings : target->pool->settings)->options.idle_timeout;
 
-    return target->used_at >= 0 && (idle_timeout == 0 || pool__now(pool) - target->used_at < idle_timeout);
+    if (target->used_at < 0 || target->draining || !target->picker->keeps_up)
+        return -INFINITY;
+    return idle_timeout > 0 ? target->used_at + idle_timeout : INFINITY;
 }
 
-bool pool__is_kept_up_by_use(const struct pool_host *host)
+double pool__kept_up_until(const struct pool_host *host)
 {
+    double latest = -INFINITY;
+
     for (const struct pool_membership *member = host->memberships; member; member = member->next)
-        if (member->target->picker->keeps_up && !member->target->draining && pool__is_used(member->target))
-            return true;
-    return false;
+        if (pool__used_until(member->target) > latest)
+            latest = pool__used_until(member->target);
+    return latest;
 }
 
 unsigned pool__kept_up(const struct pool_host *host)
@@ -92,7 +95,7 @@ unsigned pool__kept_up(const struct pool_host *host)
 
     if (host->draining || host->pool->draining)
         return 0;
-    return min_links ? min_links : pool__is_kept_up_by_use(host);
+    return min_links ? min_links : pool__now(host->pool) < pool__kept_up_until(host);
 }
 
 static bool upkeep_wants(const struct pool_host *host)

@@ -39,9 +39,10 @@ bool pool__takes(struct pool_target *target, const struct pool_lease *lease, siz
 
 void pool__use_target(struct pool_target *target)
 {
-    bool was_kept_up = !target->picker->keeps_up || pool__is_used(target);
+    double now = pool__now(target->pool);
+    bool was_kept_up = !target->picker->keeps_up || now < pool__used_until(target);
 
-    target->used_at = pool__now(target->pool);
+    target->used_at = now;
     if (!was_kept_up)
         for (size_t i = 0; i < target->pick.n; i++)
             pool__want(&target->hosts[i]->line);
