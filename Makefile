@@ -1,45 +1,157 @@
-# linkpool: build, test, install. `make help` lists the targets. Objects go to build/KIND/, where KIND is
-# release (what is installed), debug (the checker runs) or asan (the checker and the sanitizers).
+# linkpool: build, test, install. `make help` lists the targets. Objects go to BUILD/KIND/, where KIND is release (what
+# is installed), debug (the checker runs), asan (the checker and the sanitizers) or cover (debug, counted by gcov).
 KIND    ?= release
-CC      ?= gcc
+BUILD   ?= build
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
-B        = build/$(KIND)
+LIBDIR  ?= $(PREFIX)/lib
+B        = $(BUILD)/$(KIND)
+VERSION  = 0.1.0
+MAKEFLAGS += --no-print-directory
 
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Werror
-FLAGS_release =
+FLAGS_release = -DNDEBUG
 FLAGS_debug   = -DLINKPOOL_CHECK
 FLAGS_asan    = -DLINKPOOL_CHECK -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS_cover   = -DLINKPOOL_CHECK -O0 --coverage
 OURS     = -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Iinclude -I. -fPIC -fno-semantic-interposition -MMD -MP \
            $(WARNINGS) $(FLAGS_$(KIND))
+LINK     = $(CC) $(CFLAGS) $(FLAGS_$(KIND)) $(LDFLAGS)
 LIBS     = -lev -lm
+# Without it Criterion counts a leak as passed.
+export ASAN_OPTIONS ?= abort_on_error=1
 
-CORE     = $(wildcard backoff/*.c link/*.c link/testing/*.c pool/*.c)
-UNIT     = $(wildcard tests/unit/*.c)
-OBJECTS  = $(CORE:%.c=$(B)/%.o)
+objects  = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
+OBJECTS  = $(call objects,backoff/*.c link/*.c link/testing/*.c pool/*.c)
+SUITES   = $(foreach suite,unit conformance matrix,$(if $(wildcard tests/$(suite)/*.c),$(suite)))
+EXAMPLES = $(filter-out %_core %_test,$(patsubst examples/%.c,%,$(wildcard examples/*.c))) \
+           $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c))
+EXAMPLE_TESTS = $(patsubst examples/%.c,%,$(wildcard examples/*_test.c))
+BENCHES  = $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
-all: $(B)/liblinkpool.a
+all: lib examples ## the library and the examples
+lib: $(B)/liblinkpool.a $(B)/liblinkpool.so
+examples: $(EXAMPLES:%=$(B)/%)
+
+# ---- the library ----
 
 # Criterion's assertions convert bit-fields within their macros: tests alone go without -Wconversion.
-$(B)/tests/%.o: WARNINGS += -Wno-conversion -Wno-sign-conversion
+$(B)/tests/%.o $(B)/examples/%_test.o: WARNINGS += -Wno-conversion -Wno-sign-conversion
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC $@"
 	@$(CC) $(CFLAGS) $(OURS) -c $< -o $@
 
-$(B)/liblinkpool.a: $(OBJECTS)
+# Only public symbols, which all begin with linkpool_, leave the library. Tests use internals too: the archives that
+# they link keep theirs.
+$(B)/whole.o: $(OBJECTS)
+	@$(LD) -r $^ -o $@
+	@objcopy --wildcard --keep-global-symbol='linkpool_*' $@
+$(B)/liblinkpool.a: $(if $(filter release,$(KIND)),$(B)/whole.o,$(OBJECTS))
 	@echo "  AR $@"
+	@rm -f $@
 	@$(AR) rcs $@ $^
+$(B)/liblinkpool.so: $(OBJECTS) linkpool.map
+	@echo "  LD $@.0"
+	@$(LINK) -shared -Wl,-soname,liblinkpool.so.0 -Wl,--version-script=linkpool.map $(OBJECTS) $(LIBS) -o $@.0
+	@ln -sf liblinkpool.so.0 $@
 
-$(B)/unit: $(UNIT:%.c=$(B)/%.o) $(OBJECTS)
-	$(CC) $(CFLAGS) $(FLAGS_$(KIND)) $^ -lcriterion $(LIBS) -o $@
+# ---- the examples: what they share is an archive, with llhttp where the system has it as sources only ----
 
-unit:
-	$(MAKE) KIND=debug build/debug/unit && build/debug/unit
+ifneq ($(shell pkg-config --exists libllhttp 2>/dev/null && echo yes),)
+LIBS_examples = $(shell pkg-config --libs libllhttp)
+else
+LLHTTP   = $(patsubst /usr/share/llhttp/%.c,$(B)/llhttp/%.o,$(wildcard /usr/share/llhttp/*.c))
+$(B)/examples/%.o: OURS += -isystem /usr/share/include/llhttp
+endif
+$(B)/llhttp/%.o: /usr/share/llhttp/%.c
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) $(FLAGS_$(KIND)) -w -isystem /usr/share/include/llhttp -c $< -o $@
+$(B)/libexamples.a: $(call objects,examples/common/*.c examples/*_core.c) $(LLHTTP)
+	@rm -f $@
+	@$(AR) rcs $@ $^
+.SECONDEXPANSION:
+$(EXAMPLES:%=$(B)/%) $(EXAMPLE_TESTS:%=$(B)/%): $(B)/%: $$(call objects,examples/$$*.c examples/$$*/*.c) \
+        $(B)/libexamples.a $(B)/liblinkpool.a
+	@echo "  LD $@"
+	@$(LINK) $^ $(if $(filter %_test,$@),-lcriterion) $(LIBS_examples) $(LIBS) -pthread -o $@
 
-clean:
-	rm -rf build
+# ---- tests: `make unit` runs them with the checker, `make unit KIND=asan` under the sanitizers ----
 
-.PHONY: all unit clean
--include $(shell find build -name '*.d' 2>/dev/null)
+TEST_KIND = $(KIND:release=debug)
+$(SUITES:%=$(B)/%) $(B)/controls: $(B)/%: $$(call objects,tests/$$*/*.c tests/fakes/*.c) $(B)/liblinkpool.a
+	@echo "  LD $@"
+	@$(LINK) $^ -lcriterion $(LIBS) -o $@
+$(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/tests/bench/%.o $(B)/liblinkpool.a
+	@mkdir -p $(@D)
+	@$(LINK) $^ $(LIBS) -o $@
+
+$(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%): run-%: $(B)/%
+	$(B)/$*
+run-outside: lib
+	CC="$(CC)" CFLAGS="$(CFLAGS) $(filter -fsanitize%,$(FLAGS_$(KIND)))" tests/outside.sh $(KIND)
+run-ids: $(B)/conformance
+	tests/ids.sh $<
+
+unit: ## unit tests of each room
+conformance: ## a test for each reference behaviour
+matrix: ## every public function from every callback
+outside: ## a protocol, a transport and a pool_free() from outside the tree, against what is installed
+ids: ## the reference behaviours by id: which test, passed or failed
+unit conformance matrix outside ids:
+	@$(MAKE) KIND=$(TEST_KIND) run-$@
+
+TESTS = $(SUITES) $(EXAMPLE_TESTS)
+tests: ## all that `test` and `bench` run, built only
+	@$(MAKE) KIND=release all $(BENCHES:%=$(BUILD)/release/bench/%)
+	@$(MAKE) KIND=debug $(TESTS:%=$(BUILD)/debug/%)
+test: ## all tests, in under 3 minutes; installs what is missing
+	@tests/deps.sh build test
+	@$(MAKE) KIND=release all
+	@$(MAKE) KIND=debug $(TESTS:%=run-%) run-outside
+controls: ## planted faults: each must turn its run red
+	@$(MAKE) KIND=asan $(BUILD)/asan/controls
+	@$(MAKE) KIND=debug $(BUILD)/debug/controls
+	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
+check: controls ## the tests under the sanitizers, the core's under valgrind
+	@$(MAKE) KIND=asan $(TESTS:%=run-%) run-outside
+	@$(MAKE) KIND=debug $(SUITES:%=$(BUILD)/debug/%)
+	for suite in $(SUITES); do tests/valgrind.sh $(BUILD)/debug/$$suite || exit 1; done
+verify-ids: ## one change of the library's source an id must turn its test red
+	tests/verify-ids.sh $(BUILD)/verify
+cover: ## lines and branches of the library that the tests reach
+	@$(MAKE) KIND=cover $(SUITES:%=$(BUILD)/cover/%)
+	tests/cover.sh $(BUILD)/cover $(SUITES)
+lint: ## what readers find: layout, clang-tidy, cppcheck, headers alone, symbols, imports, rooms, rules
+	@$(MAKE) KIND=release lib
+	tests/lint/run $(BUILD)/release
+bench: ## what acquire and release cost, beside the floor
+	@$(MAKE) KIND=release $(BENCHES:%=$(BUILD)/release/bench/%)
+	@for bench in $(BENCHES); do $(BUILD)/release/bench/$$bench || exit 1; done
+demo: ## three backends, lbproxy and real requests, one backend killed; installs what is missing
+	@tests/deps.sh build
+	@$(MAKE) KIND=release all
+	examples/demo.sh $(BUILD)/release
+
+# ---- install ----
+
+INCLUDES = $(DESTDIR)$(PREFIX)/include/linkpool
+install: lib ## the library and its headers to PREFIX, under DESTDIR
+	mkdir -p $(INCLUDES) $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 644 include/linkpool/*.h $(INCLUDES)
+	install -m 644 $(B)/liblinkpool.a $(B)/liblinkpool.so.0 $(DESTDIR)$(LIBDIR)
+	ln -sf liblinkpool.so.0 $(DESTDIR)$(LIBDIR)/liblinkpool.so
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' linkpool.pc.in \
+	    > $(DESTDIR)$(LIBDIR)/pkgconfig/linkpool.pc
+uninstall: ## what install put there
+	rm -rf $(INCLUDES)
+	rm -f $(DESTDIR)$(LIBDIR)/liblinkpool.* $(DESTDIR)$(LIBDIR)/pkgconfig/linkpool.pc
+clean: ## all that was built
+	rm -rf $(BUILD)
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+.PHONY: all lib examples tests $(SUITES) outside ids test controls check verify-ids cover lint bench demo install uninstall \
+        clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

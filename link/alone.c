@@ -33,7 +33,8 @@ struct alone {
     double first_failure, lost_at, last_reconnect;
     unsigned reconnects;
     bool wanted;    /* link_start() was called: the attempt begins at the end of this turn */
-    bool proven, was_ready, freed;
+    bool was_ready, freed;
+    int fault_errno; /* of link->fault */
     struct note notes[NOTES];
     unsigned n_notes;
     struct alone *prev, *next, **list; /* in its core's `waiting` or `telling`, or in none */
@@ -87,9 +88,6 @@ static void count_failure(struct alone *alone, const struct link_end *end)
 {
     double now = link__now(alone->owner.core);
 
-    if (alone->proven)
-        alone->history = (struct backoff_history){0};
-    alone->proven = false;
     if (!alone->history.attempt++)
         alone->first_failure = now;
     alone->history.elapsed = now - alone->first_failure;
@@ -153,6 +151,8 @@ static void on_served(struct link *link)
     alone->was_ready = true;
     if (link__lease(link, NULL))
         add_note(alone, (struct note){.kind = NOTE_CONNECTED});
+    else if (link__has_room(link)) /* no memory for the channel: another attempt may find some */
+        link__end(link, LINK_NO_MEMORY, 0);
 }
 
 static void on_lost(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat)
@@ -161,7 +161,15 @@ static void on_lost(struct channel *channel, enum link_reason reason, int system
     add_note(of(channel->link), (struct note){.kind = NOTE_DISCONNECTED, .reason = reason});
 }
 
-static void on_proven(struct link *link) { of(link)->proven = true; }
+/* Nobody gives this channel back: what its owner has met ends the link at the end of the turn, when the owner has left
+ * the call that said so. */
+static void on_faulted(struct link *link, int system_errno)
+{
+    of(link)->fault_errno = system_errno;
+    enlist(of(link));
+}
+
+static void on_proven(struct link *link) { of(link)->history = (struct backoff_history){0}; }
 
 static void on_retry(struct link *link)
 {
@@ -174,6 +182,17 @@ static void on_aged(struct link *link) { link__drain(link); }
 static void on_rang(struct link_core *core, struct link_node *node) { (void)core, (void)node; }
 
 /* ---- telling ---- */
+
+/* The channel alone was over, of a shared link that is there: its owner has another, or the link is done. */
+static void go_on(struct alone *alone)
+{
+    if (alone->freed || alone->link->tells)
+        return;
+    if (link__state(alone->link) == LINK_READY)
+        on_served(alone->link);
+    else
+        link__drained(alone->link);
+}
 
 static void tell(struct alone *alone, const struct note *note)
 {
@@ -193,6 +212,7 @@ static void tell(struct alone *alone, const struct note *note)
         link__told(link__own_channel(link));
         if (to->disconnected)
             to->disconnected(link, note->reason);
+        go_on(alone);
         break;
     case NOTE_RECONNECT:
         if (to->reconnect)
@@ -216,6 +236,14 @@ static void tell_all(struct alone *alone)
         tell(alone, &notes[i]);
 }
 
+static void end_faulted(struct alone *alone)
+{
+    struct link *link = alone->link;
+
+    if (link->fault && link__is_open(link))
+        link__end(link, (enum link_reason)link->fault, alone->fault_errno);
+}
+
 static void begin(struct alone *alone)
 {
     enum link_state state = link__state(alone->link);
@@ -237,6 +265,7 @@ static void on_turn(struct link_core *core)
     for (alone = all->telling; alone; alone = alone->next)
         alone->list = &all->telling;
     while ((alone = all->telling)) {
+        end_faulted(alone);
         delist(alone);
         tell_all(alone);
         if (alone->freed)
@@ -271,6 +300,7 @@ static const struct link_keeper alone_keeper = {
     .served = on_served,
     .settled = on_settled,
     .lost = on_lost,
+    .faulted = on_faulted,
     .proven = on_proven,
     .retry = on_retry,
     .aged = on_aged,
@@ -282,6 +312,9 @@ static const struct link_keeper alone_keeper = {
 };
 
 /* ---- its public face ---- */
+
+/* Links of a pool are the pool's: whoever has one by channel_link() may look, and no more. */
+static bool is_alone(const struct link *link) { return link__core(link)->keeper == &alone_keeper; }
 
 static struct link_core *core_for(struct driver *driver, const struct linkpool_env *env)
 {
@@ -375,9 +408,10 @@ int link_start(struct link *link)
     struct alone *alone = of(link);
     enum link_state state = link__state(link);
 
+    if (!is_alone(link))
+        return LINKPOOL_ESTATE;
     if (alone->wanted || (state != LINK_IDLE && state != LINK_OFFLINE)) {
-        if (!alone->wanted)
-            link__core(link)->counts.ignored++;
+        link__core(link)->counts.ignored++;
         return 0;
     }
     alone->history = (struct backoff_history){0};
@@ -392,12 +426,18 @@ void link_stop(struct link *link)
     struct alone *alone = of(link);
     struct link_core *core = link__core(link);
 
+    if (!is_alone(link))
+        return;
     if (link__state(link) == LINK_IDLE && !alone->wanted) {
         core->counts.ignored++;
         return;
     }
     link__enter(core);
     alone->wanted = false;
+    if (link__is_open(link)) {
+        alone->owner.last_reason = LINK_STOPPED;
+        alone->owner.last_errno = 0;
+    }
     link__stop(link, LINK_STOPPED);
     alone->history = (struct backoff_history){0};
     alone->lost_at = 0;
@@ -407,7 +447,7 @@ void link_stop(struct link *link)
 
 void link_free(struct link *link)
 {
-    if (!link || of(link)->freed)
+    if (!link || !is_alone(link) || of(link)->freed)
         return;
     struct alone *alone = of(link);
     struct link_core *core = link__core(link);
@@ -422,8 +462,6 @@ void link_free(struct link *link)
     core_of(alone)->n--;
     link__leave(core);
 }
-
-static bool is_alone(const struct link *link) { return link__core(link)->keeper == &alone_keeper; }
 
 void *link_data(const struct link *link) { return is_alone(link) ? of(link)->options.data : NULL; }
 

@@ -86,7 +86,6 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
     DL_DELETE(shared->free, stream);
     DL_APPEND(shared->used, stream);
     shared->n_used++;
-    stream->channel.state = CHANNEL_HELD;
     stream->channel.lease = lease;
     for (size_t i = 0; i < protocol->channel_size; i++)
         ((char *)stream->protocol.state)[i] = 0;
@@ -95,6 +94,7 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
         shared->room = shared->n_used;
         return NULL;
     }
+    stream->channel.state = CHANNEL_HELD; /* from here on: a hook that ends the link has no holder to tell */
     link->uses++;
     return &stream->channel;
 }
@@ -105,11 +105,7 @@ struct channel *link__lease(struct link *link, struct pool_lease *lease)
 {
     if (link__is_shared(link))
         return lease_stream(link, lease);
-    link->channel.state = CHANNEL_HELD;
-    link->channel.lease = lease;
-    link->bits = (uint16_t)(link->bits & ~(LINK_OF_LEASE | LINK_UNSURE));
-    link->uses++;
-    return &link->channel;
+    return link__lease_whole(link, lease);
 }
 
 /* Why an exclusive link given back cannot be lent again; LINK_NO_REASON: it is clean. */
@@ -159,6 +155,7 @@ enum link_give_back link__give_back(struct channel *channel, bool discard, enum 
     struct link *link = channel->link;
 
     if (link__is_shared(link)) {
+        channel->state = CHANNEL_FREE; /* a hook that ends the link has no holder to tell */
         if (link->owner->protocol->close)
             link->owner->protocol->close(&link->protocol, &stream_of(channel)->protocol, discard);
         free_channel(channel);
@@ -202,10 +199,10 @@ void link__lose(struct channel *channel, enum link_reason reason, int system_err
 {
     struct link *link = channel->link;
 
+    channel->state = CHANNEL_OVER; /* first: the hook may end the link, which tells those who hold */
+    link->tells++;
     if (link__is_shared(link) && link->owner->protocol->close && !(link->bits & LINK_ENDING))
         link->owner->protocol->close(&link->protocol, &stream_of(channel)->protocol, true);
-    channel->state = CHANNEL_OVER;
-    link->tells++;
     link__core(link)->keeper->lost(channel, reason, system_errno, safe_to_repeat);
 }
 
@@ -265,11 +262,18 @@ int channel_want(struct channel *channel, unsigned want)
     return 0;
 }
 
+static void set_fault(struct link *link, enum link_reason reason, int error)
+{
+    link->fault = (uint8_t)reason;
+    if (link__core(link)->keeper->faulted)
+        link__core(link)->keeper->faulted(link, error);
+}
+
 static ssize_t fault(struct channel *channel, int error)
 {
     struct link *link = channel->link;
 
-    link->fault = (uint8_t)link__reason_of_errno(error);
+    set_fault(link, link__reason_of_errno(error), error);
     if (channel->lease) {
         channel->lease->reason = (enum link_reason)link->fault;
         channel->lease->system_errno = error;
@@ -283,7 +287,7 @@ static ssize_t end_of_file(struct channel *channel)
     struct link *link = channel->link;
 
     if (!link->fault)
-        link->fault = LINK_CLOSED_BY_PEER;
+        set_fault(link, LINK_CLOSED_BY_PEER, 0);
     if (channel->lease) {
         channel->lease->reason = (enum link_reason)link->fault;
         channel->lease->fate = link__fate(channel, false);
@@ -404,6 +408,19 @@ void *channel_data(const struct channel *channel) { return channel->data; }
 
 /* ---- the descriptor's events, for the holder of an exclusive link ---- */
 
+/* Something came that is not wanted now: it waits. An end would wait for ever where nobody gives the channel back. */
+static void pause_reading(struct link *link)
+{
+    enum link_reason reason;
+
+    set_bits(link, 0, LINK_UNREAD);
+    link__watch(link, link->interest & ~(unsigned)LINKPOOL_READ);
+    if (!link__core(link)->keeper->faulted || link->fault)
+        return;
+    if ((reason = what_is_unread(link)) != LINK_UNEXPECTED_DATA)
+        set_fault(link, reason, link->owner->fail_errno);
+}
+
 void link__tell_holder(struct link *link, unsigned events)
 {
     struct channel *channel = &link->channel;
@@ -413,10 +430,8 @@ void link__tell_holder(struct link *link, unsigned events)
 
     if (pending && pending(&link->transport))
         events |= LINKPOOL_READ;
-    if (events & LINKPOOL_READ && !(channel->want & LINKPOOL_READ)) {
-        set_bits(link, 0, LINK_UNREAD);
-        link__watch(link, link->interest & ~(unsigned)LINKPOOL_READ);
-    }
+    if (events & LINKPOOL_READ && !(channel->want & LINKPOOL_READ))
+        pause_reading(link);
     if (events & LINKPOOL_WRITE && !(channel->want & LINKPOOL_WRITE))
         link__watch(link, link->interest & ~(unsigned)LINKPOOL_WRITE);
     events &= channel->want;

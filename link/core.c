@@ -10,6 +10,13 @@ static bool opening_is_overdue(const struct link *link)
     return link__now(link__core(link)) >= link->since + link->owner->connect_timeout;
 }
 
+/* transport_retry(): the timer is the deadline's again, unless the transport asks for another try. */
+static void try_again(struct link *link)
+{
+    link__timer_set(link__core(link), &link->timer, link->since + link->owner->connect_timeout);
+    link__wake(link, 0);
+}
+
 static void link_rang(struct link *link)
 {
     switch (link__state(link)) {
@@ -17,7 +24,7 @@ static void link_rang(struct link *link)
         if (opening_is_overdue(link))
             link__end(link, LINK_TIMED_OUT, 0);
         else
-            link__wake(link, 0); /* transport_retry() */
+            try_again(link);
         break;
     case LINK_HANDSHAKING:
     case LINK_RESETTING:

@@ -159,6 +159,9 @@ struct link_keeper {
     void (*settled)(struct link *link, const struct link_end *end);
     /** A held channel is over; its holder is to be told. */
     void (*lost)(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
+    /** The holder of an exclusive link has met its end of file or a fault, or would have, had it read. NULL: that is looked
+     *  at when the channel comes back. */
+    void (*faulted)(struct link *link, int system_errno);
     void (*proven)(struct link *link);                            /* READY for stable_after */
     void (*retry)(struct link *link);                             /* the retry timer rang */
     void (*aged)(struct link *link);                              /* max_age, or `retire` was set: see link__retire() */
@@ -210,6 +213,35 @@ static inline bool link__has_room(const struct link *link)
 static inline unsigned link__held(const struct link *link) /* channels out, those that are over and untold included */
 {
     return link__is_shared(link) ? link__shared(link)->n_used : link->channel.state != CHANNEL_FREE;
+}
+
+/* The two ends of most leases: an exclusive link that is free, and one that comes back with nothing against it. */
+static inline struct channel *link__lease_whole(struct link *link, struct pool_lease *lease)
+{
+    link->channel.state = CHANNEL_HELD;
+    link->channel.lease = lease;
+    link->bits = (uint16_t)(link->bits & ~(LINK_OF_LEASE | LINK_UNSURE));
+    link->uses++;
+    return &link->channel;
+}
+
+static inline bool link__is_spotless(const struct link *link)
+{
+    return !(link->bits & (LINK_SHUT | LINK_PRIVATE | LINK_UNREAD | LINK_SENT_LAST | LINK_LENT)) && !link->fault &&
+        !link->retire && link->fsm.state == LINK_READY && link->interest == LINKPOOL_READ;
+}
+
+static inline void link__free_whole(struct link *link, const struct driver *driver)
+{
+    link->channel.state = CHANNEL_FREE;
+    link->channel.lease = NULL;
+    link->channel.events = NULL;
+    link->channel.data = NULL;
+    link->channel.want = 0;
+    link->turn = (uint32_t)driver->turn;
+    /* A read that came short has emptied the socket; one that filled its buffer may have left something. */
+    if ((link->bits & (LINK_MOVED | LINK_DRAINED_IN)) == LINK_MOVED)
+        link->bits = (uint16_t)(link->bits | LINK_UNSURE);
 }
 
 /* within link/ */

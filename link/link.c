@@ -117,8 +117,6 @@ static void serve(struct link *link)
     struct link_core *core = link__core(link);
     double stable_after = link->owner->backoff->stable_after;
 
-    if (link__state(link) == LINK_READY && !(link->bits & LINK_WATCHED) && link->transport.fd >= 0)
-        link__watch(link, LINKPOOL_READ); /* a transport that was up without waiting for anything */
     link->since = link->idle_since = link__now(core);
     link->age_draw = (uint16_t)(core->env->random(core->env->data) & 0xffff);
     link->bits = (uint16_t)(link->bits | LINK_UNPROVEN);
@@ -138,6 +136,11 @@ void link__start_protocol(struct link *link)
     if (step(link, LINK_EV_UP, (struct detail){0}) != LINK_DO_HANDSHAKE)
         return;
     arm(link, link->since + link->owner->connect_timeout - link__now(link__core(link)));
+    if (!(link->bits & LINK_WATCHED) && link->transport.fd >= 0 &&
+        link__watch_descriptor(link, link->transport.fd, LINKPOOL_READ)) { /* it was up without waiting for anything */
+        link__end(link, LINK_NO_MEMORY, 0);
+        return;
+    }
     link->bits = (uint16_t)(link->bits | LINK_STARTED);
     link__watch(link, LINKPOOL_READ);
     if (protocol->start)
@@ -293,7 +296,8 @@ static enum link_kind_of_end kind_of(const struct link *link, enum link_reason r
         return LINK_END_QUIET;
     if (reason == LINK_CLOSED_BY_PEER) {
         bool unheld = !link__held(link) && !link->fault;
-        if (link->bits & LINK_ANSWERED || (unheld && stable) || link__state(link) == LINK_DRAINING)
+        /* It has answered, or its holder had ended the other direction: an orderly end of an exchange. */
+        if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && stable) || link__state(link) == LINK_DRAINING)
             return LINK_END_QUIET;
     }
     return stable ? LINK_END_LOSS : LINK_END_FAILURE;

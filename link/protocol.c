@@ -8,10 +8,14 @@ static struct link_stream *stream_of(struct protocol_channel *pc)
     return (struct link_stream *)((char *)pc - offsetof(struct link_stream, protocol));
 }
 
-/* Did the link live through what was called? Its memory is there: a callback of ours is under way. */
-static int alive(const struct link *link, uint64_t attempt)
+/* Did the link live through what was called since link__enter()? Outside code calls up too, from a timer of its own:
+ * then its memory, and the pool's, may go here. */
+static int leave(struct link *link, uint64_t attempt)
 {
-    return link->fsm.generation == attempt && link__is_open(link) && !(link->bits & LINK_ENDING) ? 0 : LINKPOOL_ELOST;
+    bool alive = link->fsm.generation == attempt && link__is_open(link) && !(link->bits & LINK_ENDING);
+
+    link__leave(link__core(link));
+    return alive ? 0 : LINKPOOL_ELOST;
 }
 
 ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n)
@@ -72,8 +76,9 @@ int protocol_ready(struct protocol_link *pl)
     struct link *link = pl->link;
     uint64_t attempt = link->fsm.generation;
 
+    link__enter(link__core(link));
     link__ready(link);
-    return alive(link, attempt);
+    return leave(link, attempt);
 }
 
 int protocol_fail(struct protocol_link *pl, enum link_reason reason, const char *text)
@@ -94,10 +99,11 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels)
 
     if (!link__is_shared(link))
         return LINKPOOL_EOPTION;
+    link__enter(link__core(link));
     link__shared(link)->room = channels;
     if (link__state(link) == LINK_READY)
         link__core(link)->keeper->served(link);
-    return alive(link, attempt);
+    return leave(link, attempt);
 }
 
 int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc))
@@ -109,6 +115,7 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
 
     if (link__is_opening(link))
         return protocol_fail(pl, LINK_CLOSED_BY_PEER, "the peer is leaving");
+    link__enter(link__core(link));
     if (processed && link__is_shared(link))
         for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
             next = stream->next;
@@ -117,7 +124,7 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
         }
     link->retire = LINK_CLOSED_BY_PEER;
     link__drain(link);
-    return alive(link, attempt);
+    return leave(link, attempt);
 }
 
 int protocol_pong(struct protocol_link *pl) { return pl ? 0 : LINKPOOL_ELOST; }
@@ -128,14 +135,15 @@ int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
     struct link *link = channel->link;
     uint64_t attempt = link->fsm.generation;
 
+    link__enter(link__core(link));
     if (channel->state != CHANNEL_HELD)
-        return alive(link, attempt); /* given up meanwhile: swallowed */
+        return leave(link, attempt); /* given up meanwhile: swallowed */
     link->bits = (uint16_t)(link->bits | LINK_ANSWERED);
     if (channel->lease)
         channel->lease->bytes_received += n;
     if (channel->events && channel->events->message)
         channel->events->message(channel, bytes, n);
-    return alive(link, attempt);
+    return leave(link, attempt);
 }
 
 int protocol_writable(struct protocol_channel *pc)
@@ -144,18 +152,22 @@ int protocol_writable(struct protocol_channel *pc)
     struct link *link = channel->link;
     uint64_t attempt = link->fsm.generation;
 
+    link__enter(link__core(link));
     if (channel->state == CHANNEL_HELD && channel->events && channel->events->writable)
         channel->events->writable(channel);
-    return alive(link, attempt);
+    return leave(link, attempt);
 }
 
 int protocol_end(struct protocol_channel *pc, enum link_reason reason, bool safe_to_repeat)
 {
     struct channel *channel = &stream_of(pc)->channel;
+    struct link *link = channel->link;
+    uint64_t attempt = link->fsm.generation;
 
+    link__enter(link__core(link));
     if (channel->state == CHANNEL_HELD)
         link__lose(channel, reason, 0, safe_to_repeat);
-    return alive(channel->link, channel->link->fsm.generation);
+    return leave(link, attempt);
 }
 
 struct protocol_channel *protocol_next_channel(struct protocol_link *pl, const struct protocol_channel *after)

@@ -34,6 +34,8 @@ void pool__host_times(struct pool_host *host)
     host->owner.reset_timeout = options->reset_timeout;
     host->owner.drain_timeout = options->drain_timeout;
     host->owner.max_age = options->max_age;
+    host->is_plain = !options->max_uses && !(host->owner.protocol->flags & PROTOCOL_SHARED) && !host->owner.protocol->released &&
+        !host->owner.transport->reset && !host->owner.transport->pending;
     if (host->connect_limit > options->max_connecting)
         host->connect_limit = (uint16_t)options->max_connecting;
 }
@@ -161,10 +163,12 @@ struct pool_host *pool__host_by_name(struct pool *pool, const char *text, struct
 
 /* ---- going ---- */
 
-static bool is_needed(const struct pool_host *host)
+static bool is_kept(const struct pool_host *host)
 {
-    return host->pins || host->memberships || host->line.n || host->n_leased || host->n_memory || host->start_asked;
+    return host->pins || host->memberships || host->n_leased || host->n_memory || host->start_asked;
 }
+
+static bool is_needed(const struct pool_host *host) { return is_kept(host) || host->line.n; }
 
 void pool__host_remove(struct pool_host *host)
 {
@@ -259,12 +263,12 @@ void pool__arm_host(struct pool_host *host)
 {
     double due = idle_due(host), now = pool__now(host->pool), other;
 
-    if (host->keep_after > now && host->keep_after < due && pool__kept_up(host))
+    if (host->keep_after > now && host->keep_after < due && (host->start_asked || pool__kept_up(host)))
         due = host->keep_after;
     if (host->draining && host->drain_due >= now && host->drain_due < due)
         due = host->drain_due;
     other = host->unneeded_since + host->pool->options.host_timeout;
-    if (!is_needed(host) && other < due)
+    if (!is_kept(host) && other < due) /* with somebody in line it is looked at again then */
         due = other;
     link__timer_set(&host->pool->core, &host->timer, due);
 }
@@ -274,12 +278,12 @@ static void end_all(struct pool_host *host)
 {
     struct link *link, *next;
 
-    pool__fail_line(&host->line, LINKPOOL_ECLOSED, false);
     pool__close_unneeded(host);
     host->closing = true;
     DL_FOREACH_SAFE(host->lists[PLACE_BUSY], link, next)
         link__end(link, LINK_DRAINED, 0);
     host->closing = false;
+    pool__fail_line(&host->line, LINKPOOL_ECLOSED, false); /* after the links: winners that were not told are back in line */
 }
 
 void pool__host_rang(struct pool_host *host)
@@ -291,9 +295,11 @@ void pool__host_rang(struct pool_host *host)
         host->drain_due = INFINITY;
         end_all(host);
     }
-    if (host->keep_after <= now && pool__kept_up(host))
+    if (host->keep_after <= now && (host->start_asked || pool__kept_up(host)))
         pool__want(&host->line);
-    if (!is_needed(host) && now >= host->unneeded_since + host->pool->options.host_timeout)
+    if (is_needed(host))
+        host->unneeded_since = now;
+    if (now >= host->unneeded_since + host->pool->options.host_timeout)
         pool__host_remove(host);
     else
         pool__arm_host(host);
@@ -472,8 +478,9 @@ int pool_host_drain(struct pool_host *host, double timeout)
     host->draining = true;
     host->start_asked = false;
     host->drain_due = pool__now(host->pool) + timeout;
-    pool__host_changed(host);
     link__enter(&host->pool->core);
+    pool__host_changed(host);
+    pool__serve_all(host);
     if (!host->line.n)
         pool__close_unneeded(host);
     pool__arm_host(host);

@@ -109,6 +109,7 @@ struct pool_host {
     bool holding;                 /* an attempt has failed and others are under way: nothing is opened until they tell */
     bool draining;                /* out of service */
     bool closing;                 /* what is not needed is being closed */
+    bool is_plain;                /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
     bool start_asked;             /* pool_host_start(): a first link, ahead of use */
     bool probe_due;               /* the probe's time has come, and a bound of the pool is in its way */
     bool is_down;                 /* as last told to its targets */
@@ -144,6 +145,7 @@ struct pool_target {
     bool known;                           /* it has had a list */
     bool stuck;                           /* BACKOFF by verdict: until one is READY */
     bool draining, removed, draw;
+    bool over;                            /* removed, or its drain's time is up: nobody comes back to its line */
     struct link_node timer;               /* of its drain */
     void (*drained)(struct pool_target *target, void *data);
     void *drained_data;
@@ -205,7 +207,7 @@ static inline unsigned pool__sockets(const struct pool_host *host) /* every one 
 static inline unsigned pool__opening(const struct pool_host *host) { return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING]; }
 static inline bool pool__has_ready(const struct pool_host *host) { return host->n[LINK_READY] + host->n[LINK_RESETTING]; }
 static inline bool pool__is_failing(const struct pool_host *host) { return host->failed && !pool__has_ready(host); }
-static inline bool pool__is_down(const struct pool_host *host) { return host->draining || pool__is_failing(host) || host->n[LINK_OFFLINE]; }
+static inline bool pool__is_down(const struct pool_host *host) { return host->draining || ((host->failed || host->n[LINK_OFFLINE]) && !pool__has_ready(host)); }
 static inline struct link *pool__free_link(const struct pool_host *host) /* a link with a free channel, or NULL */
 {
     return host->lists[PLACE_PARTIAL] ? host->lists[PLACE_PARTIAL] : host->lists[PLACE_IDLE];
@@ -274,7 +276,7 @@ int pool__line_hold(struct pool *pool);  /* room in the heaps */
 void pool__line_drop(struct pool *pool, struct pool_line *line);
 int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lease);
 void pool__unwait(struct pool_lease *lease);
-void pool__wait_again(struct pool_lease *lease);
+void pool__wait_again(struct pool_lease *lease, const struct pool_host *lost); /* a winner whose link on that host died */
 void pool__fail(struct pool_lease *lease, int status);          /* waiting: decided; told at the end of the turn */
 void pool__fail_line(struct pool_line *line, int status, bool fail_fast_alone);
 void pool__line_rang(struct pool *pool, struct pool_line *line);
@@ -290,6 +292,9 @@ enum pool_stage pool__stage(const struct pool_line *line);                      
 
 /* lease.c */
 void pool__serve(struct pool_host *host);  /* free channels to those who wait */
+void pool__serve_target(struct pool_target *target, const struct pool_host *but); /* its hosts' free channels, but for one's */
+void pool__serve_all(struct pool_host *host); /* it is another: a free channel of its targets' other hosts may do now as well */
+void pool__told(struct channel *channel);  /* link__told(), and a shared link that goes on has room again */
 struct pool_lease *pool__oldest_taker(const struct pool_host *host); /* the first of those who wait that a free link of the host would do for */
 void pool__lost(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
 
@@ -302,6 +307,7 @@ void pool__link_gone(struct pool *pool);        /* a socket is closed: room for 
 double pool__used_until(const struct pool_target *target);  /* until when its use keeps its hosts up; -INFINITY: it does not */
 double pool__kept_up_until(const struct pool_host *host);   /* the same, of all its targets */
 unsigned pool__kept_up(const struct pool_host *host);       /* links to be kept up */
+bool pool__make_room(struct pool *pool, struct pool_host *but); /* closes the coldest idle link of any host but this one; false: there is none */
 bool pool__must_make_room(const struct pool_host *host); /* a link just given back is owed to an older waiter elsewhere */
 bool pool__can_open(const struct pool_host *host);
 void pool__forget_line(struct pool_host *host, struct pool_line *line); /* its attempts are nobody's now */

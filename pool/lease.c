@@ -40,7 +40,46 @@ static bool is_still_clean(struct pool *pool, struct link *link)
     if (!same_turn)
         return true;
     pool->peeked++;
-    return link__look(link);
+    link__enter(&pool->core); /* its protocol's hook may end it */
+    bool clean = link__look(link);
+    link__leave(&pool->core);
+    return clean;
+}
+
+/* Moves an exclusive link from one list to the other: pool__place() for the two moves of every lease. */
+static void idle_to_busy(struct pool_host *host, struct link *link)
+{
+    DL_DELETE(host->lists[PLACE_IDLE], link);
+    DL_PREPEND(host->lists[PLACE_BUSY], link);
+    link->place = PLACE_BUSY;
+    host->n_idle--;
+    host->pool->n_idle--;
+}
+
+static void busy_to_idle(struct pool_host *host, struct link *link)
+{
+    DL_DELETE(host->lists[PLACE_BUSY], link);
+    DL_PREPEND(host->lists[PLACE_IDLE], link);
+    link->place = PLACE_IDLE;
+    host->n_idle++;
+    host->pool->n_idle++;
+}
+
+static struct channel *take_stream(struct link *link, struct pool_lease *lease)
+{
+    const struct pool_host_options *options = pool__options(pool__host_of(link));
+    struct link_core *core = link__core(link);
+    struct channel *channel;
+
+    link__enter(core); /* its protocol's hook may end it */
+    channel = link__lease(link, lease);
+    if (!channel && link__has_room(link))
+        lease->status = LINKPOOL_ENOMEM; /* the next would meet the same */
+    if (channel && options->max_uses && link->uses >= options->max_uses)
+        link->retire = LINK_USED_UP;
+    pool__place(link); /* without a channel as well: its protocol has no room after all */
+    link__leave(core);
+    return channel;
 }
 
 /* Leases a channel of the host to the lease, or answers NULL: none is free. */
@@ -53,10 +92,15 @@ static struct channel *take(struct pool_host *host, struct pool_lease *lease)
     while ((link = free_link_for(host, lease))) {
         if (link->bits & LINK_UNSURE && !is_still_clean(pool, link))
             continue;
-        channel = link__lease(link, lease);
-        pool__place(link);
-        if (!channel)
-            continue; /* its protocol has no room after all */
+        if (link__is_shared(link)) {
+            if (!(channel = take_stream(link, lease)) && lease->status == LINKPOOL_ENOMEM)
+                return NULL;
+            if (!channel)
+                continue;
+        } else {
+            channel = link__lease_whole(link, lease);
+            idle_to_busy(host, link);
+        }
         lease->reused = link->uses > 1;
         pool->reused += lease->reused;
         host->uses++;
@@ -158,7 +202,7 @@ static int acquire_host(struct pool_host *host, struct pool_lease *lease)
         pool->acquired_ready++;
         return POOL_READY;
     }
-    return wait_or_fail(pool, &host->line, lease);
+    return lease->status ? lease->status : wait_or_fail(pool, &host->line, lease);
 }
 
 /* A lease that wants an unused link takes one where it finds it: pickers see only that a channel is free. */
@@ -172,6 +216,15 @@ static struct channel *take_fresh(struct pool_target *target, struct pool_lease 
     return NULL;
 }
 
+/* Without a free link the picker is left alone: it is asked when one is opened, and its turn goes on once a lease. */
+static bool any_is_free(const struct pool_target *target)
+{
+    for (size_t i = 0; i < target->pick.n; i++)
+        if (pool__free_link(target->hosts[i]))
+            return true;
+    return false;
+}
+
 static struct channel *take_picked(struct pool_target *target, struct pool_lease *lease)
 {
     struct channel *channel;
@@ -180,8 +233,8 @@ static struct channel *take_picked(struct pool_target *target, struct pool_lease
     if (lease->flags & POOL_FRESH)
         return take_fresh(target, lease);
     /* A host whose free link turns out to be dead is asked again for another, or passed over. */
-    while ((i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i]))
-        if ((channel = take(target->hosts[i], lease)))
+    while (any_is_free(target) && (i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i]))
+        if ((channel = take(target->hosts[i], lease)) || lease->status)
             return channel;
     return NULL;
 }
@@ -198,7 +251,7 @@ static int acquire_target(struct pool_target *target, struct pool_lease *lease)
         return lease->status = LINKPOOL_ECLOSED;
     pool__use_target(target);
     if (!(channel = take_picked(target, lease)))
-        return wait_or_fail(pool, &target->line, lease);
+        return lease->status ? lease->status : wait_or_fail(pool, &target->line, lease);
     hold(lease, channel);
     target->n_held++;
     pool->acquired_ready++;
@@ -248,7 +301,7 @@ int pool_acquire(struct pool *pool, const char *target_or_address, struct pool_l
 /* May the lease, waiting in this line, have the link that is free on the host? */
 static bool would_do(const struct pool_host *host, const struct pool_membership *member, const struct pool_lease *lease)
 {
-    if (member && !pool__takes(member->target, lease, member->index))
+    if (member && (pool__is_down(host) || !pool__takes(member->target, lease, member->index)))
         return false;
     return !(lease->flags & POOL_FRESH) || fresh_link(host);
 }
@@ -287,6 +340,24 @@ void pool__serve(struct pool_host *host)
     while (host->pool->n_waiting && pool__free_link(host) && (lease = pool__oldest_taker(host)))
         if ((channel = take(host, lease)))
             pool__give(lease, channel);
+        else if (lease->status == LINKPOOL_ENOMEM)
+            pool__fail(lease, LINKPOOL_ENOMEM);
+}
+
+void pool__serve_target(struct pool_target *target, const struct pool_host *but)
+{
+    for (size_t i = 0; i < target->pick.n && target->line.n; i++)
+        if (target->hosts[i] != but)
+            pool__serve(target->hosts[i]);
+}
+
+void pool__serve_all(struct pool_host *host)
+{
+    if (!host->pool->n_waiting)
+        return;
+    pool__serve(host);
+    for (const struct pool_membership *member = host->memberships; member; member = member->next)
+        pool__serve_target(member->target, host);
 }
 
 /* ---- giving back ---- */
@@ -321,15 +392,50 @@ static void back_to_idle(struct pool_host *host, struct link *link)
 /* A stream of a shared link: the link goes on, unless it was only waiting for this. */
 static void stream_back(struct pool_host *host, struct link *link)
 {
+    enum link_reason reason;
+
     if (link__state(link) == LINK_DRAINING)
         link__drained(link);
-    else if (!link__held(link) && link->retire)
-        link__end(link, (enum link_reason)link->retire, 0);
+    else if (!link__held(link) && (reason = link->retire ? (enum link_reason)link->retire : ends_at_return(host, link)))
+        link__end(link, reason, 0);
     else
         back_to_idle(host, link);
 }
 
-static void give_back(struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
+void pool__told(struct channel *channel)
+{
+    struct link *link = channel->link;
+    struct link_core *core = link__core(link);
+
+    link__enter(core);
+    link__told(channel);
+    if (link__is_shared(link) && link__is_open(link) && !(link->bits & LINK_ENDING))
+        stream_back(pool__host_of(link), link);
+    link__leave(core);
+}
+
+/* Nothing is against the link, and nothing of the host or pool is in its way: most returns. */
+static bool is_plain_return(const struct pool_host *host, const struct link *link)
+{
+    const struct pool *pool = host->pool;
+
+    return host->is_plain && link__is_spotless(link) && !pool->n_waiting && !pool->starving.n && !pool->draining &&
+        !host->draining && !pool->bounds_lowered;
+}
+
+static void plain_return(struct pool_host *host, struct link *link)
+{
+    struct pool *pool = host->pool;
+
+    link__free_whole(link, pool->core.driver);
+    link->idle_since = pool__now(pool);
+    busy_to_idle(host, link);
+    host->n_leased--;
+    pool->n_leased--;
+    pool__arm_idle(host, link->idle_since);
+}
+
+static void take_back(struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
 {
     struct link *link = channel->link;
     enum link_reason reason = LINK_NO_REASON;
@@ -355,6 +461,15 @@ static void give_back(struct pool_host *host, struct channel *channel, enum pool
         back_to_idle(host, link);
 }
 
+static void give_back(struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
+{
+    struct link_core *core = &host->pool->core;
+
+    link__enter(core); /* hooks may end the link */
+    take_back(host, channel, disposition, system_errno);
+    link__leave(core);
+}
+
 static void count_bytes(struct pool_lease *lease)
 {
     lease->host->bytes_sent += lease->bytes_sent;
@@ -377,9 +492,9 @@ static int release_lost(struct pool_lease *lease)
     struct pool_claim *claim = pool__claim(lease);
 
     pool__untell(claim->pool, lease);
-    link__told(claim->channel);
     claim->state = CLAIM_OVER;
     lease->channel = NULL;
+    pool__told(claim->channel);
     return 0;
 }
 
@@ -399,7 +514,10 @@ int pool_release(struct pool_lease *lease, enum pool_disposition disposition)
     claim->state = CLAIM_OVER;
     lease->channel = NULL;
     leave_target(claim);
-    give_back(host, claim->channel, disposition, lease->system_errno);
+    if (disposition == POOL_REUSE && is_plain_return(host, claim->channel->link))
+        plain_return(host, claim->channel->link);
+    else
+        give_back(host, claim->channel, disposition, lease->system_errno);
     pool__check(pool);
     return 0;
 }
@@ -457,10 +575,10 @@ void pool__lost(struct channel *channel, enum link_reason reason, int system_err
     pool->n_leased--;
     if (claim->state == CLAIM_WON) { /* back to its place: it was never told */
         pool__untell(pool, lease);
-        link__told(channel);
         if (claim->target)
             claim->target->n_held--;
-        pool__wait_again(lease);
+        pool__wait_again(lease, host);
+        pool__told(channel);
         return;
     }
     lease->reason = reason;

@@ -37,6 +37,8 @@ static void add_usual(struct pool_line *line, struct pool_claim *claim)
         DL_PREPEND2(line->usual, claim, wait.usual.prev, wait.usual.next);
 }
 
+static bool needs_timer(const struct pool_claim *claim) { return claim->has_own_time && claim->deadline < INFINITY; }
+
 static void start_clock(struct pool *pool, struct pool_claim *claim)
 {
     if (!claim->has_own_time) {
@@ -81,13 +83,13 @@ int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lea
     double usual = line->wait_timeout > 0 ? line->wait_timeout : pool->options.wait_timeout;
 
     claim->has_own_time = lease->timeout > 0;
-    if (claim->has_own_time && link__heap_hold(&pool->core.timers, pool->core.env))
+    claim->asked = pool__now(pool);
+    claim->deadline = claim->asked + (claim->has_own_time ? lease->timeout : usual);
+    if (needs_timer(claim) && link__heap_hold(&pool->core.timers, pool->core.env))
         return LINKPOOL_ENOMEM;
     claim->wait.timer = (struct link_node){0};
     claim->line = line;
     claim->channel = NULL;
-    claim->asked = pool__now(pool);
-    claim->deadline = claim->asked + (claim->has_own_time ? lease->timeout : usual);
     enter(pool, claim);
     return POOL_PENDING;
 }
@@ -99,7 +101,7 @@ void pool__unwait(struct pool_lease *lease)
     struct pool *pool = claim->pool;
 
     stop_clock(pool, claim);
-    if (claim->has_own_time)
+    if (needs_timer(claim))
         link__heap_drop(&pool->core.timers);
     DL_DELETE(line->first, claim);
     pool->n_waiting--;
@@ -107,23 +109,25 @@ void pool__unwait(struct pool_lease *lease)
         pool__unwant(line);
 }
 
-void pool__wait_again(struct pool_lease *lease)
+void pool__wait_again(struct pool_lease *lease, const struct pool_host *lost)
 {
     struct pool_claim *claim = pool__claim(lease);
     struct pool *pool = claim->pool;
 
     /* Its place among the timers was given up when it won; without memory for one it waits the line's way. */
-    if (claim->has_own_time && link__heap_hold(&pool->core.timers, pool->core.env))
+    if (needs_timer(claim) && link__heap_hold(&pool->core.timers, pool->core.env))
         claim->has_own_time = false;
     claim->wait.timer = (struct link_node){0};
     claim->channel = NULL;
     enter(pool, claim);
-    if (pool->freed)
+    if (pool->freed || (claim->line->target && claim->line->target->over))
         pool__fail(lease, LINKPOOL_ECLOSED);
     else if (claim->deadline <= pool__now(pool))
         pool__time_out(lease);
     else
         pool__want(claim->line);
+    if (claim->line->target) /* the host that it lost is looked at when that is settled */
+        pool__serve_target(claim->line->target, lost);
 }
 
 /* ---- decided ---- */
@@ -210,9 +214,9 @@ static void tell_taken_away(struct pool_lease *lease)
 {
     struct pool_claim *claim = pool__claim(lease);
 
-    link__told(claim->channel);
     claim->state = CLAIM_OVER;
     lease->channel = NULL;
+    pool__told(claim->channel);
     if (lease->closed)
         lease->closed(lease); /* last line: the lease, and the pool, may be gone */
 }

@@ -8,6 +8,8 @@
 
 #include "pool/internal.h"
 
+static const double without_memory_retry = 0.25; /* seconds: what is kept up, or asked for ahead of use, is tried again */
+
 static struct pool *pool_of(const struct pool_line *line) { return line->host ? line->host->pool : line->target->pool; }
 
 void pool__want(struct pool_line *line)
@@ -102,9 +104,9 @@ static bool upkeep_wants(const struct pool_host *host)
 {
     unsigned live = pool__sockets(host) - host->n[LINK_DRAINING] + host->n[LINK_BACKOFF] + host->n[LINK_OFFLINE];
 
-    if (host->start_asked)
-        return !live;
-    return pool__now(host->pool) >= host->keep_after && live < pool__kept_up(host);
+    if (pool__now(host->pool) < host->keep_after)
+        return false;
+    return host->start_asked ? !live : live < pool__kept_up(host);
 }
 
 static bool leases_want(const struct pool_line *line) { return line->n > line->served_by; }
@@ -182,8 +184,7 @@ static struct pool_host *coldest_host(struct pool *pool)
     return NULL;
 }
 
-/* Closes the coldest idle link of any host but this one. */
-static bool make_room(struct pool *pool, struct pool_host *but)
+bool pool__make_room(struct pool *pool, struct pool_host *but)
 {
     bool had = but && link__node_is_set(&but->coldest);
     double due = had ? but->coldest.due : 0;
@@ -237,6 +238,26 @@ void pool__link_gone(struct pool *pool)
 
 enum outcome { OPENED, NOT_NOW, NO_ATTEMPT_LEFT, NO_LINK_LEFT };
 
+/* An attempt counts for the line that asked for it; one that is kept up, or a probe, for whoever waits for the host. */
+static struct pool_line *line_to_serve(struct pool_host *host, struct pool_line *line)
+{
+    if (leases_want(line))
+        return line;
+    for (struct pool_membership *member = host->memberships; member; member = member->next)
+        if (leases_want(&member->target->line) &&
+            pool__takes(member->target, pool__lease(member->target->line.first), member->index))
+            return &member->target->line;
+    return NULL;
+}
+
+static void serve_with(struct link *link, struct pool_line *line, uint32_t leases)
+{
+    link->channel.data = line;
+    link->turn = line ? leases : 0;
+    if (line)
+        line->served_by += leases;
+}
+
 static void begin(struct pool_host *host, struct link *link, struct pool_line *line)
 {
     struct pool *pool = host->pool;
@@ -246,9 +267,7 @@ static void begin(struct pool_host *host, struct link *link, struct pool_line *l
         link__hold(link, wait);
         return;
     }
-    link->turn = leases_want(line) ? host->expected_room : 0;
-    link->channel.data = link->turn ? line : NULL;
-    line->served_by += link->turn;
+    serve_with(link, line_to_serve(host, line), host->expected_room);
     host->tried_at = pool->ticket;
     host->probe_due = host->start_asked = false;
     host->opened++;
@@ -268,10 +287,12 @@ static enum outcome open_one(struct pool_line *line)
         return NO_ATTEMPT_LEFT;
     if (pool__opening(host) >= (pool->options.max_connecting + 1) / 2)
         return NOT_NOW; /* the other half is for the other hosts */
-    if (pool->n_links >= pool->options.max_links && !make_room(pool, host))
+    if (pool->n_links >= pool->options.max_links && !pool__make_room(pool, host))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         pool__fail_line(line, LINKPOOL_ENOMEM, false);
+        host->keep_after = pool__now(pool) + without_memory_retry;
+        pool__arm_host(host);
         return NOT_NOW;
     }
     begin(host, link, line);

@@ -87,6 +87,7 @@ static void on_settled(struct link *link, const struct link_end *end)
     if (pool->freed)
         return;
     pool__want_host(host);
+    pool__serve_all(host);
     pool__see_host(host);
     if (pool->draining)
         link__later(&pool->core);
@@ -288,6 +289,14 @@ static void fail_all(struct pool *pool)
         pool__fail_line(&host->line, LINKPOOL_ECLOSED, false);
 }
 
+static void close_targets(struct pool *pool)
+{
+    struct pool_target *target;
+
+    DL_FOREACH(pool->targets, target)
+        pool__target_see(target);
+}
+
 static void stop_links(struct pool_host *host, bool quietly)
 {
     struct link *link;
@@ -320,6 +329,7 @@ void pool_free(struct pool *pool)
         return;
     link__enter(&pool->core);
     pool->freed = true;
+    close_targets(pool);
     pool__end_all(pool);
     while (pool__tell_one(pool, pool->decided))
         ;
@@ -368,6 +378,7 @@ int pool_drain(struct pool *pool, double timeout, void (*done)(struct pool *pool
     pool->draining = true;
     pool->drained = done;
     pool->drained_data = data;
+    close_targets(pool);
     if (timeout > 0)
         link__timer_set(&pool->core, &pool->drain_timer, pool__now(pool) + timeout);
     else

@@ -54,7 +54,7 @@ static enum link_state best(const struct pool_target *target)
 {
     const uint32_t *in = target->in_state;
 
-    if (target->draining)
+    if (target->draining || target->removed || target->pool->draining || target->pool->freed)
         return LINK_CLOSED;
     if (!target->known)
         return target->line.n ? LINK_CONNECTING : LINK_IDLE;
@@ -449,7 +449,7 @@ void pool_target_remove(struct pool_target *target)
     struct pool_name *name = pool__name_find(pool, target->name);
 
     link__enter(&pool->core);
-    target->removed = true;
+    target->removed = target->over = true;
     pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
     pool__name_remove(pool, name);
     target->pick.n = 0;
@@ -483,16 +483,37 @@ int pool_target_drain(struct pool_target *target, double timeout, void (*done)(s
 
 void pool__see_target_drain(struct pool_target *target) { link__later(&target->pool->core); }
 
-/* The time of its drain is up: those who wait fail, and the links of those who hold end. */
+static bool is_out_by(const struct channel *channel, const struct pool_target *target)
+{
+    return channel->state == CHANNEL_HELD && pool__claim(channel->lease)->target == target;
+}
+
+/* Of a shared link the target's channels end, and others' go on. */
+static void end_leases(struct link *link, const struct pool_target *target)
+{
+    struct link_stream *stream, *next;
+
+    if (!link__is_shared(link)) {
+        if (is_out_by(&link->channel, target))
+            link__end(link, LINK_DRAINED, 0);
+        return;
+    }
+    DL_FOREACH_SAFE(link__shared(link)->used, stream, next)
+        if (is_out_by(&stream->channel, target))
+            link__lose(&stream->channel, LINK_DRAINED, 0, false);
+}
+
+/* The time of its drain is up: those who wait fail, and the leases of those who hold end. */
 void pool__target_rang(struct pool_target *target)
 {
     struct link *link, *next;
 
+    target->over = true;
     pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
     for (size_t i = 0; i < target->pick.n; i++)
-        DL_FOREACH_SAFE(target->hosts[i]->lists[PLACE_BUSY], link, next)
-            if (!link__is_shared(link) && link->channel.lease && pool__claim(link->channel.lease)->target == target)
-                link__end(link, LINK_DRAINED, 0);
+        for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
+            DL_FOREACH_SAFE(target->hosts[i]->lists[place], link, next)
+                end_leases(link, target);
     pool__see_target_drain(target);
 }
 

@@ -108,6 +108,9 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     struct pool_host *host = pool__host_of(link);
     struct link_next rest = {LINK_EV_END_REST, 0};
 
+    /* No fault of the host's: an idle link gives its descriptor, and the attempt is made again. */
+    if (was_opening(end) && end->reason == LINK_NO_DESCRIPTORS && pool__make_room(host->pool, NULL))
+        return rest;
     if (end->kind != LINK_END_QUIET) {
         host->owner.last_reason = (uint8_t)end->reason;
         host->owner.last_errno = end->system_errno;

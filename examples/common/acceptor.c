@@ -16,20 +16,28 @@ static bool is_shortage(int error)
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+void acceptor_pause(struct acceptor *acceptor)
+{
+    if (acceptor->io.fd < 0)
+        return;
+    ev_io_stop(acceptor->loop, &acceptor->io);
+    ev_timer_stop(acceptor->loop, &acceptor->pause);
+    ev_timer_set(&acceptor->pause, descriptor_pause, 0);
+    ev_timer_start(acceptor->loop, &acceptor->pause);
+}
+
 static void on_acceptable(struct ev_loop *loop, ev_io *io, int events)
 {
     struct acceptor *acceptor = io->data;
 
-    (void)events;
+    (void)loop, (void)events;
     for (int i = 0; i < ACCEPTS_A_TURN && ev_is_active(io); i++) {
         int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
             acceptor->accepted(acceptor, fd);
         } else if (is_shortage(errno)) {
-            ev_io_stop(loop, io);
-            ev_timer_set(&acceptor->pause, descriptor_pause, 0);
-            ev_timer_start(loop, &acceptor->pause);
+            acceptor_pause(acceptor);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } /* anything else is about that one client, who is gone */

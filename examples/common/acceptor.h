@@ -22,6 +22,9 @@ void acceptor_start(struct acceptor *acceptor, struct ev_loop *loop, int fd);
 /** Takes no more clients until acceptor_resume(); they wait in the kernel's line. May be called from `accepted`. */
 void acceptor_hold(struct acceptor *acceptor);
 
+/** Looks away for 100 ms, or until acceptor_resume(): descriptors ran out elsewhere. */
+void acceptor_pause(struct acceptor *acceptor);
+
 /** Takes clients again: there is room, or a descriptor was freed. */
 void acceptor_resume(struct acceptor *acceptor);
 

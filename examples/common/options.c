@@ -2,6 +2,7 @@
 #include "examples/common/options.h"
 
 #include <errno.h>
+#include <linkpool/linkpool.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ void die_usage(const char *format, ...)
 
 void print_version(void)
 {
-    printf("%s %s\n", program_name, PROGRAM_VERSION);
+    printf("%s %s\n", program_name, LINKPOOL_VERSION);
     exit(0);
 }
 

@@ -3,8 +3,6 @@
 #ifndef EXAMPLES_OPTIONS_H
 #define EXAMPLES_OPTIONS_H
 
-#define PROGRAM_VERSION "0.1.0"
-
 /** The name each line begins with; set first in main(). */
 extern const char *program_name;
 

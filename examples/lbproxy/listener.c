@@ -33,6 +33,11 @@ void listener_make_room(struct listener *listener)
         acceptor_resume(&listener->acceptor);
 }
 
+void listener_pause(struct listener *listener)
+{
+    acceptor_pause(&listener->acceptor);
+}
+
 void listener_stop(struct listener *listener)
 {
     acceptor_stop(&listener->acceptor);

@@ -18,6 +18,9 @@ void listener_start(struct listener *listener, struct worker *worker, int fd, un
 /** A client has gone: there may be room, or a descriptor, for another. */
 void listener_make_room(struct listener *listener);
 
+/** A link could not be had for want of descriptors: none of them for clients for a moment. */
+void listener_pause(struct listener *listener);
+
 /** Accepts no more and closes the socket. */
 void listener_stop(struct listener *listener);
 

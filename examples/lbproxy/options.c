@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 #include <linkpool/pool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,7 +13,8 @@
 
 enum {
     MAX_BOUND = 1000000,
-    OWN_DESCRIPTORS = 32
+    OWN_DESCRIPTORS = 24,    /* standard ones, signals, some who look at the status page */
+    DESCRIPTORS_A_THREAD = 8 /* its loop, its listener, links between two clients */
 };
 
 static const char help[] = /* */
@@ -24,7 +26,7 @@ static const char help[] = /* */
     "  --policy NAME        round_robin (default) or pick_first\n"
     "  --mode NAME          tcp (default)\n"
     "  --threads N          event loops, each with a pool of its own (1)\n"
-    "  --max-clients N      at once; more wait in the kernel's line (what half the descriptors allow)\n"
+    "  --max-clients N      at once; more wait in the kernel's line (as many as the descriptors allow)\n"
     "  --max-links N        connections to backends at once (as many as clients)\n"
     "  --connect-timeout S  for one connection to a backend; a client waits at most twice that (3)\n"
     "  --idle-timeout S     close a client and its link when no byte has moved for so long; 0: never (300)\n"
@@ -105,14 +107,31 @@ static void take_option(struct options *options, int option)
     /* clang-format on */
 }
 
-/* A client takes two descriptors, its own and its link's. */
-static unsigned clients_that_fit(void)
+/* A client takes two descriptors, its own and its link's; a thread, and the rest of the program, a few. With more
+ * clients than that, those inside would take the descriptors that their own links need. */
+static unsigned clients_that_fit(const struct options *options)
 {
+    rlim_t own = OWN_DESCRIPTORS + DESCRIPTORS_A_THREAD * (rlim_t)options->threads;
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > 2 * MAX_BOUND)
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > 2 * MAX_BOUND + own)
         return MAX_BOUND;
-    return limit.rlim_cur > OWN_DESCRIPTORS + 2 ? (unsigned)(limit.rlim_cur - OWN_DESCRIPTORS) / 2 : 1;
+    if (limit.rlim_cur < own + 2 * options->threads)
+        return options->threads;
+    return (unsigned)(limit.rlim_cur - own) / 2;
+}
+
+static void fit_clients(struct options *options)
+{
+    unsigned fit = clients_that_fit(options);
+
+    if (options->max_clients > fit)
+        fprintf(stderr, "%s: --max-clients: %u are more than the descriptors allow (ulimit -n): %u\n", program_name,
+            options->max_clients, fit);
+    if (options->max_clients == 0 || options->max_clients > fit)
+        options->max_clients = fit;
+    if (options->max_links == 0)
+        options->max_links = options->max_clients;
 }
 
 static void check_together(struct options *options)
@@ -121,14 +140,11 @@ static void check_together(struct options *options)
         die_usage("--listen ADDR is missing");
     if (options->n_backends == 0)
         die_usage("--backend ADDR is missing");
-    if (options->max_clients == 0)
-        options->max_clients = clients_that_fit();
-    if (options->max_links == 0)
-        options->max_links = options->max_clients;
-    if (options->max_clients < options->threads)
+    if (options->max_clients != 0 && options->max_clients < options->threads)
         die_usage("--max-clients: %u is less than one a thread (--threads %u)", options->max_clients, options->threads);
-    if (options->max_links < options->threads)
+    if (options->max_links != 0 && options->max_links < options->threads)
         die_usage("--max-links: %u is less than one a thread (--threads %u)", options->max_links, options->threads);
+    fit_clients(options);
 }
 
 void options_read(struct options *options, int argc, char **argv)

@@ -1,6 +1,7 @@
 /* page.c - sums first, in lines of names and values that a script can take apart; then each thread in words. */
 #include "examples/lbproxy/page.h"
 
+#include <linkpool/linkpool.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static void write_all(FILE *page, const struct crew *crew)
 {
     const struct options *options = crew->options;
 
-    fprintf(page, "lbproxy %s mode %s policy %s threads %u up %.3f%s\n", PROGRAM_VERSION, options->mode->name,
+    fprintf(page, "lbproxy %s mode %s policy %s threads %u up %.3f%s\n", LINKPOOL_VERSION, options->mode->name,
         options->policy->name, options->threads, ev_now(crew->loop) - crew->started, crew->draining ? " draining" : "");
     write_sums(page, crew);
     for (unsigned i = 0; i < options->n_backends; i++)

@@ -208,6 +208,17 @@ static void join(struct pair *pair)
         settle(pair);
 }
 
+/* It got no link. Where descriptors are short, further clients would only take more of them. */
+static void turn_away(struct pair *pair)
+{
+    struct worker *worker = pair->client.worker;
+    bool short_of_descriptors = pair->lease.reason == LINK_NO_DESCRIPTORS;
+
+    client_end(&pair->client, CLIENT_UNSERVED);
+    if (short_of_descriptors)
+        listener_pause(&worker->listener);
+}
+
 static void on_lease_done(struct pool_lease *lease)
 {
     struct pair *pair = lease->data;
@@ -215,7 +226,7 @@ static void on_lease_done(struct pool_lease *lease)
     if (lease->status == POOL_READY)
         join(pair);
     else
-        client_end(&pair->client, CLIENT_UNSERVED);
+        turn_away(pair);
 }
 
 /* Drained past its time, or the pool is gone. */
@@ -242,7 +253,7 @@ static void begin(struct client *client)
     else if (status == POOL_PENDING)
         client_want(client, EV_READ);
     else
-        client_end(client, CLIENT_UNSERVED);
+        turn_away(pair);
 }
 
 /* Without a link yet: what comes is kept, as far as the buffer goes. */

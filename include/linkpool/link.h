@@ -122,7 +122,7 @@ int link_options_check(const struct link_options *options, char *text, size_t n)
 struct link *link_new(struct driver *driver, const char *address, const struct link_options *options);
 
 /** Starts it from IDLE or OFFLINE, with a fresh count of attempts; elsewhere it changes nothing. The attempt begins at the
- *  end of this turn. @return 0. */
+ *  end of this turn. @return 0, or LINKPOOL_ESTATE: it is a link of a pool, which the pool alone starts, stops and frees. */
 int link_start(struct link *link);
 
 /** Ends whatever is under way, at once, and rests in IDLE: no retry follows. Twice is safe. */

@@ -2,6 +2,9 @@
 #ifndef LINKPOOL_LINKPOOL_H
 #define LINKPOOL_LINKPOOL_H
 
+/** The version of these headers. */
+#define LINKPOOL_VERSION "0.1.0"
+
 #include "backoff.h"
 #include "driver.h"
 #include "error.h"

@@ -191,7 +191,7 @@ enum testing_behaviour {
     TESTING_ACCEPT,     /* accepts, greets, and answers as it is told to */
     TESTING_REFUSE,     /* ECONNREFUSED */
     TESTING_BLACK_HOLE, /* no answer: ETIMEDOUT after 127 s, as Linux; a unix address: EAGAIN, its backlog is full */
-    TESTING_SILENT,     /* accepts and reads, says nothing ever */
+    TESTING_SILENT,     /* accepts and reads; says only what testing_peer_say() tells it to */
     TESTING_ACCEPT_AND_CLOSE, /* accepts, greets, and closes in order */
     TESTING_ACCEPT_AND_RESET, /* accepts, greets, and resets */
     TESTING_UNREACHABLE,      /* connect() itself says ENETUNREACH; a unix address: ENOENT */
@@ -229,8 +229,8 @@ void testing_peer_free(struct testing_peer *peer);
 /** Its address, in the canonical text, with the real port. The peer's. */
 const char *testing_peer_address(const struct testing_peer *peer);
 
-/** Changes what meets connections from now on; those there stay as they are. On a loop: returns 0, or -1 with errno
- * when listening again failed. */
+/** Changes what meets connections from now on, attempts under way included; those it has accepted stay as they are.
+ *  @return 0; on a loop -1 with errno when it could not listen again at its address. */
 int testing_peer_behave(struct testing_peer *peer, enum testing_behaviour behaviour);
 
 /**

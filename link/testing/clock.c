@@ -41,7 +41,7 @@ static void free_timers(struct testing *t)
     DL_FOREACH_SAFE (t->due, user, next)
         free(user);
     for (size_t i = 1; i <= t->heap.n; i++) /* all others left with what they were in */
-        free(testing__of(t->heap.at[i], struct testing__user, timer));
+        free(testing__of(t->heap.at[i].timer, struct testing__user, timer));
     free(t->heap.at);
 }
 
@@ -135,9 +135,9 @@ unsigned testing_at_cancel(struct testing *t, void (*fn)(void *data), void *data
         if (user->fn == fn && user->data == data)
             free_user(user), n++;
     for (size_t i = t->heap.n; i >= 1; i--) {
-        if (t->heap.at[i]->fire != user_is_due)
+        if (t->heap.at[i].timer->fire != user_is_due)
             continue;
-        user = testing__of(t->heap.at[i], struct testing__user, timer);
+        user = testing__of(t->heap.at[i].timer, struct testing__user, timer);
         if (user->fn == fn && user->data == data) {
             free_user(user);
             n++;

@@ -24,14 +24,19 @@ enum {
 
 struct testing__timer {
     double due;
-    uint64_t sequence; /* same time: first armed, first fired */
-    size_t place;      /* in the heap, from 1; 0: not armed */
+    size_t place; /* in the heap, from 1; 0: not armed */
     void (*fire)(struct testing__timer *timer);
 };
 
+struct testing__place { /* the order beside the pointer: comparing touches no timer */
+    double due;
+    uint64_t sequence; /* same time: first armed, first fired */
+    struct testing__timer *timer;
+};
+
 struct testing__heap {
-    struct testing__timer **at;
-    size_t n, room, held; /* held <= room: arming what is held cannot fail */
+    struct testing__place *at; /* from 1 */
+    size_t n, room, held;      /* held <= room: arming what is held cannot fail */
     uint64_t sequence;
     const double *now;
     void (*top_changed)(struct testing__heap *heap); /* may be NULL */

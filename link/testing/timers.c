@@ -6,49 +6,49 @@
 #include "link/testing/testing_internal.h"
 #include "linkpool/error.h"
 
-static bool before(const struct testing__timer *a, const struct testing__timer *b)
+static bool before(const struct testing__place *a, const struct testing__place *b)
 {
     return a->due < b->due || (a->due == b->due && a->sequence < b->sequence);
 }
 
-static void put(struct testing__heap *heap, size_t place, struct testing__timer *timer)
+static void put(struct testing__heap *heap, size_t i, struct testing__place place)
 {
-    heap->at[place] = timer;
-    timer->place = place;
+    heap->at[i] = place;
+    place.timer->place = i;
 }
 
-static void rise(struct testing__heap *heap, size_t place, struct testing__timer *timer)
+static void rise(struct testing__heap *heap, size_t i, struct testing__place place)
 {
-    for (; place > 1 && before(timer, heap->at[place / 2]); place /= 2)
-        put(heap, place, heap->at[place / 2]);
-    put(heap, place, timer);
+    for (; i > 1 && before(&place, &heap->at[i / 2]); i /= 2)
+        put(heap, i, heap->at[i / 2]);
+    put(heap, i, place);
 }
 
-static void sink(struct testing__heap *heap, size_t place, struct testing__timer *timer)
+static void sink(struct testing__heap *heap, size_t i, struct testing__place place)
 {
-    for (size_t child; (child = 2 * place) <= heap->n; place = child) {
-        if (child < heap->n && before(heap->at[child + 1], heap->at[child]))
+    for (size_t child; (child = 2 * i) <= heap->n; i = child) {
+        if (child < heap->n && before(&heap->at[child + 1], &heap->at[child]))
             child++;
-        if (before(timer, heap->at[child]))
+        if (before(&place, &heap->at[child]))
             break;
-        put(heap, place, heap->at[child]);
+        put(heap, i, heap->at[child]);
     }
-    put(heap, place, timer);
+    put(heap, i, place);
 }
 
-static void settle(struct testing__heap *heap, size_t place, struct testing__timer *timer)
+static void settle(struct testing__heap *heap, size_t i, struct testing__place place)
 {
-    if (place > 1 && before(timer, heap->at[place / 2]))
-        rise(heap, place, timer);
+    if (i > 1 && before(&place, &heap->at[i / 2]))
+        rise(heap, i, place);
     else
-        sink(heap, place, timer);
+        sink(heap, i, place);
 }
 
 int testing__hold(struct testing__heap *heap)
 {
     if (heap->held == heap->room) {
         size_t room = heap->room ? 2 * heap->room : 64;
-        struct testing__timer **at = realloc(heap->at, (room + 1) * sizeof *at);
+        struct testing__place *at = realloc(heap->at, (room + 1) * sizeof *at);
         if (!at)
             return LINKPOOL_ENOMEM;
         heap->at = at;
@@ -66,7 +66,7 @@ void testing__unhold(struct testing__heap *heap, struct testing__timer *timer)
 
 struct testing__timer *testing__top(const struct testing__heap *heap)
 {
-    return heap->n ? heap->at[1] : NULL;
+    return heap->n ? heap->at[1].timer : NULL;
 }
 
 static void tell(struct testing__heap *heap, const struct testing__timer *was)
@@ -77,9 +77,9 @@ static void tell(struct testing__heap *heap, const struct testing__timer *was)
 
 static void take_out(struct testing__heap *heap, struct testing__timer *timer)
 {
-    struct testing__timer *last = heap->at[heap->n--];
+    struct testing__place last = heap->at[heap->n--];
 
-    if (last != timer)
+    if (last.timer != timer)
         settle(heap, timer->place, last);
     timer->place = 0;
 }
@@ -89,9 +89,8 @@ void testing__arm(struct testing__heap *heap, struct testing__timer *timer, doub
     if (timer->place)
         take_out(heap, timer);
     timer->due = due;
-    timer->sequence = heap->sequence++;
     heap->n++;
-    rise(heap, heap->n, timer);
+    rise(heap, heap->n, (struct testing__place){.due = due, .sequence = heap->sequence++, .timer = timer});
     if (timer->place == 1)
         tell(heap, NULL);
 }

@@ -1,0 +1,2 @@
+# file: link/link.c
+s/link->bits & LINK_ANSWERED \|\| //

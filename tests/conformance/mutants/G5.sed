@@ -1,0 +1,2 @@
+# file: pool/lease.c
+s/if \(is_down\(line\) && !\(lease->flags & POOL_WAIT_FOR_READY\)\)/if (false)/
