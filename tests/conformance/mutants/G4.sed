@@ -1,2 +1,2 @@
 # file: link/link.c
-s/link->bits & LINK_ANSWERED \|\| //
+s/LINK_ANSWERED \| LINK_SHUT/LINK_SHUT/

@@ -1,3 +1,3 @@
 # file: link/link.c
-# a failed connect is followed by a second end, its close notice
-s/^    else if \(how == TRANSPORT_FAILED\)$/    else if (how == TRANSPORT_FAILED \&\& (link__end(link, LINK_REFUSED, 0), true))/
+# a failed connect is followed by an event of its own for its close notice
+s/^(        link__end\(link, owner->fail_reason .*, owner->fail_errno\));$/\1, link__end(link, LINK_CLOSED_BY_PEER, 0);/
