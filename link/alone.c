@@ -26,10 +26,9 @@ struct alone {
     struct link_owner owner; /* first: a link's owner is this */
     struct link *link;
     struct link_options options;
-    struct backoff_policy backoff;
+    struct link_terms terms;
     struct pool_observer observer;
     struct backoff_history history;
-    struct link_address address;
     double first_failure, lost_at, last_reconnect;
     unsigned reconnects;
     bool wanted;    /* link_start() was called: the attempt begins at the end of this turn */
@@ -107,7 +106,7 @@ static struct link_next on_ended(struct link *link, const struct link_end *end)
     count_failure(alone, end);
     if (alone->options.fail_first && !alone->was_ready)
         return (struct link_next){LINK_EV_END_OUT, 0};
-    delay = backoff_delay(&alone->backoff, &alone->history, link__draw(alone->owner.core));
+    delay = backoff_delay(&alone->terms.backoff, &alone->history, link__draw(alone->owner.core));
     if (delay < 0)
         return (struct link_next){LINK_EV_END_OUT, 0};
     alone->history.last_delay = delay;
@@ -335,34 +334,28 @@ static struct link_core *core_for(struct driver *driver, const struct linkpool_e
     return core;
 }
 
-static char *put_text(char **room, const char *text)
+static uint16_t put_text(struct alone *alone, uint16_t at, const char *text)
 {
-    size_t size = strlen(text) + 1;
-    char *at = memcpy(*room, text, size);
-
-    *room += size;
-    return at;
+    strcpy((char *)(alone + 1) + at, text);
+    return (uint16_t)(at + strlen(text) + 1);
 }
 
-static void fill(struct alone *alone, const struct link_options *options, const struct link_address *address, const char *text)
+static void fill(struct alone *alone, const struct link_options *options, const char *address)
 {
-    char *room = (char *)(alone + 1);
+    struct link_owner *owner = &alone->owner;
 
     alone->options = *options;
-    alone->backoff = backoff__whole(options->backoff);
+    alone->terms = (struct link_terms){.connect_timeout = options->connect_timeout, .reset_timeout = options->reset_timeout,
+        .drain_timeout = options->drain_timeout, .backoff = backoff__whole(options->backoff)};
     if (options->observer)
         link__take_observer(&alone->observer, options->observer);
-    alone->address = *address;
-    alone->owner.transport = options->transport;
-    alone->owner.protocol = options->protocol;
-    alone->owner.backoff = &alone->backoff;
-    alone->owner.address = &alone->address;
-    alone->owner.address_text = put_text(&room, text);
-    alone->owner.server_name = put_text(&room, options->server_name ? options->server_name : "");
-    alone->owner.local = put_text(&room, options->local ? options->local : "");
-    alone->owner.connect_timeout = options->connect_timeout;
-    alone->owner.reset_timeout = options->reset_timeout;
-    alone->owner.drain_timeout = options->drain_timeout;
+    owner->transport = options->transport;
+    owner->protocol = options->protocol;
+    owner->terms = &alone->terms;
+    owner->address_text = (char *)(alone + 1);
+    owner->server_name = put_text(alone, 0, address);
+    owner->local = put_text(alone, owner->server_name, options->server_name ? options->server_name : "");
+    put_text(alone, owner->local, options->local ? options->local : "");
 }
 
 static size_t length_of(const char *text) { return text ? strlen(text) : 0; }
@@ -389,7 +382,7 @@ struct link *link_new(struct driver *driver, const char *address, const struct l
     if (alone) {
         alone->size = size;
         alone->owner.core = core;
-        fill(alone, &options, &parsed, text);
+        fill(alone, &options, text);
         if (!(alone->link = link__new(&alone->owner))) {
             link__release(core->env, alone, size);
             alone = NULL;

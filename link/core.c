@@ -7,13 +7,13 @@ static struct link *of_timer(struct link_node *node) { return (struct link *)((c
 
 static bool opening_is_overdue(const struct link *link)
 {
-    return link__now(link__core(link)) >= link->since + link->owner->connect_timeout;
+    return link__now(link__core(link)) >= link->since + link->owner->terms->connect_timeout;
 }
 
 /* transport_retry(): the timer is the deadline's again, unless the transport asks for another try. */
 static void try_again(struct link *link)
 {
-    link__timer_set(link__core(link), &link->timer, link->since + link->owner->connect_timeout);
+    link__timer_set(link__core(link), &link->timer, link->since + link->owner->terms->connect_timeout);
     link__wake(link, 0);
 }
 

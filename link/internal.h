@@ -47,20 +47,28 @@ double link__draw(const struct link_core *core); /* uniform in [0, 1) */
 
 /* ---- what the links of one endpoint share: the first member of a host, and of a link on its own ---- */
 
+/** The times of links; hosts with the same options have one. */
+struct link_terms {
+    double connect_timeout, reset_timeout, drain_timeout, max_age;
+    struct backoff_policy backoff;
+};
+
 struct link_owner {
     struct link_core *core;
     const struct transport *transport;
     const struct protocol *protocol;
-    const struct backoff_policy *backoff;
-    const struct link_address *address;
-    const char *address_text, *server_name, *local;
-    double connect_timeout, reset_timeout, drain_timeout, max_age;
-    char *text;           /* the transport's or protocol's words on the last end; NULL: none; owned */
-    int fail_errno;       /* said by transport_fail(), until the end that it explains */
-    uint8_t fail_reason;
-    uint8_t last_reason;  /* enum link_reason of the last end that counts to its keeper */
+    const struct link_terms *terms;
+    const char *address_text;      /* canonical; parsed at each attempt, so that a scope is the interface of now */
+    char *text;                    /* the transport's or protocol's words on the last end; NULL: none; owned */
+    int fail_errno;                /* said by transport_fail(), until the end that it explains */
     int last_errno;
+    uint16_t server_name, local;   /* where these texts begin, from address_text on */
+    uint8_t fail_reason;
+    uint8_t last_reason;           /* enum link_reason of the last end that counts to its keeper */
 };
+
+static inline const char *link__server_name(const struct link_owner *owner) { return owner->address_text + owner->server_name; }
+static inline const char *link__local(const struct link_owner *owner) { return owner->address_text + owner->local; }
 
 /* ---- channels ---- */
 
@@ -107,7 +115,9 @@ enum link_bits {
     LINK_PRIVATE = 4096,  /* it carries an identity */
     LINK_UNREAD = 8192,   /* reading is paused with something there */
     LINK_RECYCLED = 16384, /* READY: its timer is the moment from which it ends once nobody holds it */
-    LINK_OF_LEASE = LINK_MOVED | LINK_SENT_LAST | LINK_DRAINED_IN | LINK_LENT | LINK_SHUT | LINK_PRIVATE | LINK_UNREAD
+    LINK_PROMISED = 32768, /* exclusive, of this lease: leased to one who has still to be told, and hears nothing yet */
+    LINK_OF_LEASE = LINK_MOVED | LINK_SENT_LAST | LINK_DRAINED_IN | LINK_LENT | LINK_SHUT | LINK_PRIVATE | LINK_UNREAD |
+        LINK_PROMISED
 };
 
 struct link {

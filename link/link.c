@@ -2,6 +2,7 @@
  *
  * One place opens (link__open), one place shuts (shut), and one function writes the state (link__step, through step()
  * here). An end goes: leases over, socket closed, keeper asked, state moved, keeper told that all is settled. */
+#include <assert.h>
 #include <string.h>
 
 #include "link/internal.h"
@@ -22,6 +23,7 @@ static enum link_action step(struct link *link, enum link_event event, struct de
     enum link_state from = link__state(link);
     enum link_action action = link__step(&link->fsm, link->fsm.generation, event, &core->counts);
 
+    assert(action != LINK_DO_IMPOSSIBLE);
     if (action == LINK_DO_IGNORE || action == LINK_DO_IMPOSSIBLE)
         return action;
     core->keeper->moved(link, &(struct link_transition){.link = link->id, .from = from, .to = link__state(link),
@@ -115,7 +117,7 @@ static void reset_states(struct link *link)
 static void serve(struct link *link)
 {
     struct link_core *core = link__core(link);
-    double stable_after = link->owner->backoff->stable_after;
+    double stable_after = link->owner->terms->backoff.stable_after;
 
     link->since = link->idle_since = link__now(core);
     link->age_draw = (uint16_t)(core->env->random(core->env->data) & 0xffff);
@@ -135,7 +137,7 @@ void link__start_protocol(struct link *link)
 
     if (step(link, LINK_EV_UP, (struct detail){0}) != LINK_DO_HANDSHAKE)
         return;
-    arm(link, link->since + link->owner->connect_timeout - link__now(link__core(link)));
+    arm(link, link->since + link->owner->terms->connect_timeout - link__now(link__core(link)));
     if (!(link->bits & LINK_WATCHED) && link->transport.fd >= 0 &&
         link__watch_descriptor(link, link->transport.fd, LINKPOOL_READ)) { /* it was up without waiting for anything */
         link__end(link, LINK_NO_MEMORY, 0);
@@ -174,7 +176,7 @@ void link__open(struct link *link)
         return;
     link->fsm.generation = ++core->serial;
     reset_states(link);
-    arm(link, link->owner->connect_timeout);
+    arm(link, link->owner->terms->connect_timeout);
     go_on_opening(link, 0);
 }
 
@@ -203,7 +205,7 @@ void link__ready(struct link *link)
 
 static double age_due(const struct link *link)
 {
-    double max_age = link->owner->max_age;
+    double max_age = link->owner->terms->max_age;
 
     return max_age > 0 ? link->since + max_age * (1 - 0.1 * link->age_draw / 65536) : INFINITY;
 }
@@ -211,7 +213,7 @@ static double age_due(const struct link *link)
 void link__arm_ready(struct link *link)
 {
     struct link_core *core = link__core(link);
-    double now = link__now(core), proof = link->since + link->owner->backoff->stable_after;
+    double now = link__now(core), proof = link->since + link->owner->terms->backoff.stable_after;
 
     if (link->bits & LINK_UNPROVEN && proof <= now) {
         link->bits = (uint16_t)(link->bits & ~LINK_UNPROVEN);
@@ -237,14 +239,14 @@ void link__retire_at(struct link *link, double due)
 void link__clean(struct link *link)
 {
     if (step(link, LINK_EV_RESET, (struct detail){0}) == LINK_DO_CLEAN)
-        arm(link, link->owner->reset_timeout);
+        arm(link, link->owner->terms->reset_timeout);
 }
 
 void link__drain(struct link *link)
 {
     if (step(link, LINK_EV_DRAIN, (struct detail){0}) != LINK_DO_FINISH)
         return;
-    arm(link, link->owner->drain_timeout);
+    arm(link, link->owner->terms->drain_timeout);
     link__drained(link);
 }
 
@@ -288,14 +290,14 @@ static bool was_ours(enum link_reason reason)
 
 static enum link_kind_of_end kind_of(const struct link *link, enum link_reason reason)
 {
-    bool stable = link__now(link__core(link)) - link->since >= link->owner->backoff->stable_after;
+    bool stable = link__now(link__core(link)) - link->since >= link->owner->terms->backoff.stable_after;
 
     if (link__is_opening(link))
         return was_ours(reason) && reason != LINK_UNEXPECTED_DATA ? LINK_END_QUIET : LINK_END_FAILURE;
     if (was_ours(reason))
         return LINK_END_QUIET;
     if (reason == LINK_CLOSED_BY_PEER) {
-        bool unheld = !link__held(link) && !link->fault;
+        bool unheld = (!link__held(link) || link->bits & LINK_PROMISED) && !link->fault;
         /* It has answered, or its holder had ended the other direction: an orderly end of an exchange. */
         if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && stable) || link__state(link) == LINK_DRAINING)
             return LINK_END_QUIET;
@@ -455,7 +457,7 @@ void link__wake(struct link *link, unsigned events)
     case LINK_DRAINING:
         if (link__is_shared(link) && (link__held(link) || !protocol->idle_input))
             protocol->input(&link->protocol, events);
-        else if (link->channel.state == CHANNEL_HELD)
+        else if (link->channel.state == CHANNEL_HELD && !(link->bits & LINK_PROMISED))
             link__tell_holder(link, events);
         else
             link__look(link);

@@ -121,18 +121,31 @@ static int bind_local(struct transport_link *tl, const struct transport_tcp_opti
     return env->bind(env->data, tl->fd, &address.name.any, address.size);
 }
 
+/* It was an address when the link was made; a scope's interface may have gone since. */
+static int parse(struct transport_link *tl, struct link_address *address)
+{
+    const char *text = transport_address(tl);
+    char why[128];
+
+    if (!link_address_parse(text, strlen(text), address, why, sizeof why))
+        return 0;
+    return transport_fail(tl, LINK_UNREACHABLE, 0, why);
+}
+
 static enum transport_step connect_it(struct transport_link *tl)
 {
     const struct linkpool_env *env = transport_env(tl);
-    const struct link_address *address = tl->link->owner->address;
+    struct link_address address;
 
-    if (!env->connect(env->data, tl->fd, &address->name.any, address->size))
+    if (parse(tl, &address))
+        return TRANSPORT_FAILED;
+    if (!env->connect(env->data, tl->fd, &address.name.any, address.size))
         return TRANSPORT_UP;
     if (errno == EINPROGRESS || errno == EINTR) {
         transport_want(tl, LINKPOOL_WRITE);
         return TRANSPORT_AGAIN;
     }
-    if (errno == EAGAIN && address->name.any.sa_family == AF_UNIX) {
+    if (errno == EAGAIN && address.name.any.sa_family == AF_UNIX) {
         transport_retry(tl, full_backlog_retry);
         return TRANSPORT_AGAIN;
     }
@@ -143,8 +156,12 @@ static enum transport_step begin(struct transport_link *tl)
 {
     const struct linkpool_env *env = transport_env(tl);
     const struct transport_tcp_options *options = tl->transport->config;
-    int domain = tl->link->owner->address->name.any.sa_family;
+    struct link_address address;
+    int domain;
 
+    if (parse(tl, &address))
+        return TRANSPORT_FAILED;
+    domain = address.name.any.sa_family;
     tl->fd = env->socket(env->data, domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (tl->fd < 0)
         return failed(tl, errno, NULL);

@@ -135,7 +135,7 @@ static void check_all(struct pool *pool)
     const struct pool_target *target;
     const struct pool_host *host;
 
-    DL_FOREACH(pool->all_hosts, host)
+    for (host = pool->hosts; host; host = host->hh.next)
     {
         pool__check_host(pool, host);
         links += pool__sockets(host);

@@ -22,7 +22,7 @@ void pool_host_stats(const struct pool_host *host, struct pool_host_stats *stats
 {
     const struct link *resting = host->lists[PLACE_RESTING];
     struct pool_host_stats all = {.state = pool_host_state(host), .leased = host->n_leased, .idle = host->n_idle,
-        .waiting = host->line.n, .connect_limit = host->connect_limit, .failures = host->history.attempt,
+        .waiting = host->line.n, .connect_limit = host->connect_limit, .failures = host->failures,
         .retry_in = resting ? link_retry_in(resting) : 0, .last_reason = (enum link_reason)host->owner.last_reason,
         .last_errno = host->owner.last_errno, .uses = host->uses, .opened = host->opened, .connected = host->connected,
         .failed = host->failures_seen, .bytes_sent = host->bytes_sent, .bytes_received = host->bytes_received};
@@ -34,7 +34,7 @@ void pool_host_stats(const struct pool_host *host, struct pool_host_stats *stats
 
 struct pool_host *pool_next_host(const struct pool *pool, const struct pool_host *after)
 {
-    return after ? after->next : pool->all_hosts;
+    return after ? after->hh.next : pool->hosts;
 }
 
 struct pool_target *pool_next_target(const struct pool *pool, const struct pool_target *after)

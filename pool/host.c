@@ -9,20 +9,18 @@
 
 /* ---- making and finding ---- */
 
-static size_t size_of(uint32_t key_size) { return sizeof(struct pool_host) + sizeof(struct link_address) + key_size; }
+static size_t size_of(size_t key_size) { return sizeof(struct pool_host) + key_size; }
 
-static void set_owner(struct pool_host *host, const struct pool_key *key, const struct pool_endpoint *endpoint)
+static void set_owner(struct pool_host *host, struct pool *pool, const struct pool_key *key, const struct pool_endpoint *endpoint,
+    struct pool_settings *settings)
 {
-    struct link_address *address = (struct link_address *)(host + 1);
-    char *bytes = memcpy(address + 1, key->bytes, key->size);
-    const struct pool_host_options *options = pool__options(host);
+    char *bytes = memcpy(host + 1, key->bytes, key->size);
 
-    *address = key->address;
-    host->key_size = key->size;
-    host->owner = (struct link_owner){.core = &host->pool->core, .backoff = options->backoff, .address = address,
-        .address_text = bytes + key->address_text, .server_name = bytes + key->server_name, .local = bytes + key->local,
-        .transport = endpoint->transport ? endpoint->transport : options->transport,
-        .protocol = endpoint->protocol ? endpoint->protocol : options->protocol};
+    host->owner = (struct link_owner){.core = &pool->core, .terms = &settings->terms,
+        .address_text = bytes + key->address_text, .server_name = (uint16_t)(key->server_name - key->address_text),
+        .local = (uint16_t)(key->local - key->address_text),
+        .transport = endpoint->transport ? endpoint->transport : settings->options.transport,
+        .protocol = endpoint->protocol ? endpoint->protocol : settings->options.protocol};
     pool__host_times(host);
 }
 
@@ -30,10 +28,6 @@ void pool__host_times(struct pool_host *host)
 {
     const struct pool_host_options *options = pool__options(host);
 
-    host->owner.connect_timeout = options->connect_timeout;
-    host->owner.reset_timeout = options->reset_timeout;
-    host->owner.drain_timeout = options->drain_timeout;
-    host->owner.max_age = options->max_age;
     host->is_plain = !options->max_uses && !(host->owner.protocol->flags & PROTOCOL_SHARED) && !host->owner.protocol->released &&
         !host->owner.transport->reset && !host->owner.transport->pending;
     if (host->connect_limit > options->max_connecting)
@@ -45,15 +39,14 @@ static uint32_t room_of(const struct protocol *protocol)
     return protocol->flags & PROTOCOL_SHARED && protocol->max_channels ? protocol->max_channels : 1;
 }
 
-static void init(struct pool_host *host, const struct pool_key *key, const struct pool_endpoint *endpoint)
+static void init(struct pool_host *host)
 {
-    set_owner(host, key, endpoint);
     host->timer.kind = POOL_NODE_HOST;
     host->connect_limit = (uint16_t)pool__options(host)->first_connecting;
     host->expected_room = room_of(host->owner.protocol);
     host->halved_at = -INFINITY;
     host->state = LINK_IDLE;
-    host->unneeded_since = pool__now(host->pool);
+    host->unneeded_since = pool__now(pool__of(host));
     pool__line_init(&host->line, host, NULL);
 }
 
@@ -76,7 +69,7 @@ no_timer:
 
 static void drop_heaps(struct pool_host *host)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
 
     link__heap_clear(&pool->coldest, &host->coldest);
     link__timer_clear(&pool->core, &host->timer);
@@ -96,17 +89,15 @@ static struct pool_host *make(struct pool *pool, const struct pool_key *key, con
         link__release(env, host, size_of(key->size));
         return NULL;
     }
-    host->pool = pool;
-    host->settings = settings;
-    init(host, key, endpoint);
-    HASH_ADD_KEYPTR(hh, pool->hosts, (char *)(host + 1) + sizeof(struct link_address), key->size, host);
+    set_owner(host, pool, key, endpoint, settings);
+    init(host);
+    HASH_ADD_KEYPTR(hh, pool->hosts, (char *)(host + 1), key->size, host);
     if (!host->hh.tbl) {
         drop_heaps(host);
         link__release(env, host, size_of(key->size));
         return NULL;
     }
     settings->refs++;
-    DL_APPEND(pool->all_hosts, host);
     pool->n_hosts++;
     pool__arm_host(host);
     return host;
@@ -127,7 +118,7 @@ int pool__host_find(struct pool *pool, const struct pool_endpoint *endpoint, con
         return error;
     }
     HASH_FIND(hh, pool->hosts, key.bytes, key.size, host);
-    if (host && options && !pool__settings_are(host->settings, options)) {
+    if (host && options && !pool__settings_are(pool__settings(host), options)) {
         pool__refuse(pool, "%s: its host has other options already", endpoint->address);
         return LINKPOOL_ESTATE;
     }
@@ -172,22 +163,21 @@ static bool is_needed(const struct pool_host *host) { return is_kept(host) || ho
 
 void pool__host_remove(struct pool_host *host)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     const struct linkpool_env *env = pool->core.env;
 
     pool__names_forget(host);
     drop_heaps(host);
     link__note(&host->owner, NULL);
     HASH_DELETE(hh, pool->hosts, host);
-    DL_DELETE(pool->all_hosts, host);
     pool->n_hosts--;
-    pool__settings_drop(env, host->settings);
-    link__release(env, host, size_of(host->key_size));
+    pool__settings_drop(env, pool__settings(host));
+    link__release(env, host, size_of(host->hh.keylen));
 }
 
 void pool__see_host(struct pool_host *host)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
 
     if (pool->freed)
         return;
@@ -235,7 +225,7 @@ static bool is_exempt(const struct pool_host *host)
 
 static void close_idle(struct pool_host *host)
 {
-    double timeout = pool__options(host)->idle_timeout, now = pool__now(host->pool);
+    double timeout = pool__options(host)->idle_timeout, now = pool__now(pool__of(host));
     struct link *coldest;
 
     while (timeout > 0 && host->lists[PLACE_IDLE] && !is_exempt(host)) {
@@ -248,7 +238,7 @@ static void close_idle(struct pool_host *host)
 
 static double idle_due(const struct pool_host *host)
 {
-    double timeout = pool__options(host)->idle_timeout, now = pool__now(host->pool), due;
+    double timeout = pool__options(host)->idle_timeout, now = pool__now(pool__of(host)), due;
 
     if (timeout <= 0 || !host->lists[PLACE_IDLE])
         return INFINITY;
@@ -261,16 +251,16 @@ static double idle_due(const struct pool_host *host)
 
 void pool__arm_host(struct pool_host *host)
 {
-    double due = idle_due(host), now = pool__now(host->pool), other;
+    double due = idle_due(host), now = pool__now(pool__of(host)), other;
 
     if (host->keep_after > now && host->keep_after < due && (host->start_asked || pool__kept_up(host)))
         due = host->keep_after;
     if (host->draining && host->drain_due >= now && host->drain_due < due)
         due = host->drain_due;
-    other = host->unneeded_since + host->pool->options.host_timeout;
+    other = host->unneeded_since + pool__of(host)->options.host_timeout;
     if (!is_kept(host) && other < due) /* with somebody in line it is looked at again then */
         due = other;
-    link__timer_set(&host->pool->core, &host->timer, due);
+    link__timer_set(&pool__of(host)->core, &host->timer, due);
 }
 
 /* The time of its drain is up. */
@@ -288,7 +278,7 @@ static void end_all(struct pool_host *host)
 
 void pool__host_rang(struct pool_host *host)
 {
-    double now = pool__now(host->pool);
+    double now = pool__now(pool__of(host));
 
     close_idle(host);
     if (host->draining && host->drain_due <= now) {
@@ -297,9 +287,9 @@ void pool__host_rang(struct pool_host *host)
     }
     if (host->keep_after <= now && (host->start_asked || pool__kept_up(host)))
         pool__want(&host->line);
-    if (is_needed(host))
-        host->unneeded_since = now;
-    if (now >= host->unneeded_since + host->pool->options.host_timeout)
+    if (!is_kept(host) && host->line.n)
+        host->unneeded_since = now; /* from the last of those in line on */
+    if (!is_needed(host) && now >= host->unneeded_since + pool__of(host)->options.host_timeout)
         pool__host_remove(host);
     else
         pool__arm_host(host);
@@ -348,7 +338,7 @@ void pool__unlist(struct link *link)
     DL_DELETE(host->lists[link->place], link);
     if (link->place == PLACE_IDLE) {
         host->n_idle--;
-        host->pool->n_idle--;
+        pool__of(host)->n_idle--;
     }
     link->place = PLACE_NONE;
 }
@@ -370,7 +360,7 @@ void pool__place(struct link *link)
         DL_PREPEND(host->lists[place], link);
     if (place == PLACE_IDLE) {
         host->n_idle++;
-        host->pool->n_idle++;
+        pool__of(host)->n_idle++;
     }
 }
 
@@ -461,7 +451,7 @@ void pool_host_drop(struct pool_host *host)
 
 int pool_host_start(struct pool_host *host)
 {
-    if (host->pool->draining || host->pool->freed)
+    if (pool__of(host)->draining || pool__of(host)->freed)
         return LINKPOOL_ECLOSED;
     host->draining = false;
     pool__bring_back(host);
@@ -473,29 +463,29 @@ int pool_host_drain(struct pool_host *host, double timeout)
 {
     if (!(timeout >= 0) || (timeout > LINK_TEN_YEARS && timeout != INFINITY))
         return LINKPOOL_EINVAL;
-    if (host->pool->freed)
+    if (pool__of(host)->freed)
         return 0;
     host->draining = true;
     host->start_asked = false;
-    host->drain_due = pool__now(host->pool) + timeout;
-    link__enter(&host->pool->core);
+    host->drain_due = pool__now(pool__of(host)) + timeout;
+    link__enter(&pool__of(host)->core);
     pool__host_changed(host);
     pool__serve_all(host);
     if (!host->line.n)
         pool__close_unneeded(host);
     pool__arm_host(host);
-    link__leave(&host->pool->core);
+    link__leave(&pool__of(host)->core);
     return 0;
 }
 
 int pool_host_recycle(struct pool_host *host, double rate)
 {
     struct link *link, *next;
-    double due = pool__now(host->pool);
+    double due = pool__now(pool__of(host));
 
     if (!(rate >= 0))
         return LINKPOOL_EINVAL;
-    link__enter(&host->pool->core);
+    link__enter(&pool__of(host)->core);
     for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE(host->lists[place], link, next)
         {
@@ -504,13 +494,13 @@ int pool_host_recycle(struct pool_host *host, double rate)
             else if (link__state(link) != LINK_DRAINING)
                 pool__retire(link, LINK_DRAINED);
         }
-    link__leave(&host->pool->core);
+    link__leave(&pool__of(host)->core);
     return 0;
 }
 
 int pool_host_set_options(struct pool_host *host, const struct pool_host_options *given)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     struct pool_host_options options;
     struct pool_settings *settings;
 
@@ -522,9 +512,8 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
         return LINKPOOL_EINVAL;
     if (!(settings = pool__settings_new(pool->core.env, &options)))
         return LINKPOOL_ENOMEM;
-    pool__settings_drop(pool->core.env, host->settings);
-    host->settings = settings;
-    host->owner.backoff = &settings->backoff;
+    pool__settings_drop(pool->core.env, pool__settings(host));
+    host->owner.terms = &settings->terms;
     pool__host_times(host);
     pool__arm_host(host);
     pool__want_host(host);

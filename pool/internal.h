@@ -56,21 +56,18 @@ struct pool_line {
     struct link_node starving;   /* in the pool's heap, by the ticket of `first`: it wants a link, and the pool's total is full */
     struct pool_host *host;      /* whose; or */
     struct pool_target *target;
-    struct pool_line *prev, *next; /* in the pool's `wanting` */
+    struct pool_line *prev, *next; /* in the pool's `wanting`; prev NULL: it is not */
     unsigned n;
     unsigned served_by;          /* leases that attempts under way, opened for it, will serve */
-    unsigned max_line;           /* 0: the pool's */
-    double wait_timeout;         /* 0: the pool's */
-    bool is_wanting;             /* in `wanting` */
 };
 
 /* ---- hosts ---- */
 
 /** Options of hosts, shared by all that have the same; counted. */
 struct pool_settings {
+    struct link_terms terms;          /* first: a host's owner points here */
+    struct pool_host_options options; /* its backoff points at the terms' */
     unsigned refs;
-    struct pool_host_options options; /* its backoff points at the next */
-    struct backoff_policy backoff;
 };
 
 enum pool_place { PLACE_IDLE, PLACE_PARTIAL, PLACE_BUSY, PLACE_OPENING, PLACE_RESTING, PLACES, PLACE_NONE = PLACES };
@@ -84,8 +81,6 @@ struct pool_membership { /* of a host in a target; one for each pair */
 
 struct pool_host {
     struct link_owner owner;      /* first: a link's owner is this */
-    struct pool *pool;
-    struct pool_settings *settings;
     struct pool_membership *memberships;
     struct pool_line line;
     struct link *lists[PLACES];   /* utlist. IDLE: READY, unleased, the latest used first; PARTIAL: leased, with room; BUSY: without;
@@ -96,31 +91,35 @@ struct pool_host {
     uint32_t pins;
     struct link_node timer;       /* the coldest idle link, or the end of a host nobody needs; may ring early */
     struct link_node coldest;     /* in the pool's heap, by the coldest idle link's idle_since; may be early */
-    struct backoff_history history;
-    double first_failure, failed_at, not_before, halved_at;
-    uint64_t asked_at, tried_at;  /* tickets: asked since the last try, the probe goes on */
-    double keep_after;            /* what is kept up is not opened before this */
-    double unneeded_since;
+    double first_failure, last_delay, failed_at;
+    double not_before;            /* no attempt before this: the spread after a loss */
+    union {
+        double keep_after;        /* needed: what is kept up is not opened before this */
+        double unneeded_since;    /* not needed */
+    };
+    union {
+        double halved_at;         /* in service: when the opening limit was last halved */
+        double drain_due;         /* draining: until when leases may last */
+    };
     uint64_t failed_attempts_to;  /* attempts and links numbered up to this belong to the last failure */
-    uint16_t connect_limit, successes;
+    uint64_t uses, bytes_sent, bytes_received;
+    uint32_t asked_at, tried_at;  /* tickets, cut: asked since the last try, the probe goes on */
+    uint32_t failures;            /* since it was last stable */
+    uint32_t opened, connected, failures_seen;
     uint32_t expected_room;       /* what an attempt is taken to serve */
+    uint16_t connect_limit, successes;
     uint8_t state;                /* enum link_state: as last told to its targets */
-    bool failed;                  /* the verdict of the last attempts: while it has no READY link, it is failing */
-    bool holding;                 /* an attempt has failed and others are under way: nothing is opened until they tell */
-    bool draining;                /* out of service */
-    bool closing;                 /* what is not needed is being closed */
-    bool is_plain;                /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
-    bool start_asked;             /* pool_host_start(): a first link, ahead of use */
-    bool probe_due;               /* the probe's time has come, and a bound of the pool is in its way */
-    bool is_down;                 /* as last told to its targets */
-    double drain_due;
-    uint64_t uses, opened, connected, failures_seen, bytes_sent, bytes_received;
+    bool is_down : 1;             /* as last told to its targets */
+    bool is_listed : 1;           /* while a target's list is made: it is in it */
+    bool is_plain : 1;            /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
+    bool failed : 1;              /* the verdict of the last attempts: while it has no READY link, it is failing */
+    bool holding : 1;             /* an attempt has failed and others are under way: nothing is opened until they tell */
+    bool draining : 1;            /* out of service */
+    bool closing : 1;             /* what is not needed is being closed */
+    bool start_asked : 1;         /* pool_host_start(): a first link, ahead of use */
+    bool probe_due : 1;           /* the probe's time has come, and a bound of the pool is in its way */
     struct pool_name *names;      /* texts that lead here */
-    const void *listed;           /* while a target's list is made: the list that has it */
-    struct pool_host *prev, *next; /* the pool's list */
-    uint32_t key_size;
-    UT_hash_handle hh;            /* by key */
-    /* the key, the address and the block's size follow */
+    UT_hash_handle hh;            /* by key, which follows; also the pool's list */
 };
 
 /* ---- targets ---- */
@@ -136,10 +135,12 @@ struct pool_target {
     size_t room;                          /* of the three arrays */
     struct pool_settings *settings;       /* NULL: the pool's */
     struct pool_line line;
+    unsigned max_line;                    /* 0: the pool's */
+    double wait_timeout;                  /* 0: the pool's */
     uint32_t in_state[LINK_STATES];       /* hosts in each state */
     uint32_t n_down;
     uint32_t n_held;                      /* leases out */
-    uint64_t asked_at;                    /* ticket of the last acquire that found nothing ready */
+    uint32_t asked_at;                    /* ticket, cut, of the last acquire that found nothing ready */
     double used_at;                       /* the last acquire; negative: never */
     uint8_t state;                        /* enum link_state */
     bool known;                           /* it has had a list */
@@ -172,8 +173,7 @@ struct pool {
     struct pool_options options;
     struct pool_observer observer;
     struct pool_settings *settings;   /* of hosts named without */
-    struct pool_host *hosts;          /* by key */
-    struct pool_host *all_hosts;      /* utlist */
+    struct pool_host *hosts;          /* by key; in order of birth by hh.next */
     struct pool_target *targets;      /* utlist */
     struct pool_name *names;          /* by text */
     struct pool_line *wanting;        /* utlist: lines that want an attempt, in turn */
@@ -199,7 +199,9 @@ struct pool {
 
 static inline double pool__now(const struct pool *pool) { return pool->core.driver->now; }
 static inline struct pool_host *pool__host_of(const struct link *link) { return (struct pool_host *)link->owner; }
-static inline const struct pool_host_options *pool__options(const struct pool_host *host) { return &host->settings->options; }
+static inline struct pool *pool__of(const struct pool_host *host) { return (struct pool *)host->owner.core; }
+static inline struct pool_settings *pool__settings(const struct pool_host *host) { return (struct pool_settings *)host->owner.terms; }
+static inline const struct pool_host_options *pool__options(const struct pool_host *host) { return &pool__settings(host)->options; }
 static inline unsigned pool__sockets(const struct pool_host *host) /* every one that exists counts */
 {
     return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING] + host->n[LINK_READY] + host->n[LINK_RESETTING] + host->n[LINK_DRAINING];
@@ -233,9 +235,8 @@ void pool__endpoint_take(struct pool_endpoint *taken, const struct pool_endpoint
 /* key.c: the canonical bytes of an endpoint */
 enum { POOL_KEY = 1024 }; /* room for any key */
 struct pool_key {
-    struct link_address address;
     uint32_t size;
-    uint32_t address_text, server_name, local; /* where in `bytes` these texts begin; each ends with a NUL */
+    uint16_t address_text, server_name, local; /* where in `bytes` these texts begin; each ends with a NUL */
     char bytes[POOL_KEY];
 };
 int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, const struct pool_host_options *options, char *why, size_t n);
@@ -265,9 +266,9 @@ static inline void pool__arm_idle(struct pool_host *host, double idle_since) /* 
     double timeout = pool__options(host)->idle_timeout;
 
     if (!link__node_is_set(&host->coldest))
-        link__heap_set(&host->pool->coldest, &host->coldest, idle_since);
+        link__heap_set(&pool__of(host)->coldest, &host->coldest, idle_since);
     if (timeout > 0 && (!link__node_is_set(&host->timer) || host->timer.due > idle_since + timeout))
-        link__timer_set(&host->pool->core, &host->timer, idle_since + timeout);
+        link__timer_set(&pool__of(host)->core, &host->timer, idle_since + timeout);
 }
 
 /* line.c */

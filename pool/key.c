@@ -8,7 +8,7 @@
 
 /* Each text is bounded, so that a key is: a DNS name has 253 bytes, tags as many. */
 enum { LONGEST_TEXT = 253 };
-_Static_assert(POOL_KEY >= LINK_ADDRESS_TEXT + 3 * (LONGEST_TEXT + 1) + 4 * sizeof(uint32_t) + 2 * sizeof(void *), "any key fits");
+_Static_assert(POOL_KEY >= LINK_ADDRESS_TEXT + 3 * (LONGEST_TEXT + 1) + 4 * sizeof(uint8_t) + 2 * sizeof(void *), "any key fits");
 
 static void put(struct pool_key *key, const void *bytes, size_t n)
 {
@@ -16,13 +16,14 @@ static void put(struct pool_key *key, const void *bytes, size_t n)
     key->size += (uint32_t)n;
 }
 
-static uint32_t put_text(struct pool_key *key, const char *text)
+static uint16_t put_text(struct pool_key *key, const char *text)
 {
-    uint32_t n = (uint32_t)strlen(text), at;
+    uint8_t n = (uint8_t)strlen(text); /* no text is longer than 253 */
+    uint16_t at;
 
     put(key, &n, sizeof n);
-    at = key->size;
-    put(key, text, n + 1);
+    at = (uint16_t)key->size;
+    put(key, text, n + 1u);
     return at;
 }
 
@@ -40,6 +41,7 @@ int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, c
     const struct protocol *protocol = endpoint->protocol ? endpoint->protocol : options->protocol;
     const char *server_name = endpoint->server_name ? endpoint->server_name : "", *tag = endpoint->tag ? endpoint->tag : "";
     const char *local = endpoint->local ? endpoint->local : "";
+    struct link_address address;
     char text[LINK_ADDRESS_TEXT];
     int error;
 
@@ -47,11 +49,11 @@ int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, c
         snprintf(why, n, "no address is given");
         return LINKPOOL_EADDRESS;
     }
-    if ((error = link_address_parse(endpoint->address, strlen(endpoint->address), &key->address, why, n)) ||
+    if ((error = link_address_parse(endpoint->address, strlen(endpoint->address), &address, why, n)) ||
         (error = check_text("server_name", server_name, why, n)) || (error = check_text("tag", tag, why, n)) ||
         (error = check_text("local", local, why, n)))
         return error;
-    link_address_format(&key->address, text);
+    link_address_format(&address, text);
     key->size = 0;
     key->address_text = put_text(key, text);
     key->server_name = put_text(key, server_name);

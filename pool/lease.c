@@ -53,7 +53,7 @@ static void idle_to_busy(struct pool_host *host, struct link *link)
     DL_PREPEND(host->lists[PLACE_BUSY], link);
     link->place = PLACE_BUSY;
     host->n_idle--;
-    host->pool->n_idle--;
+    pool__of(host)->n_idle--;
 }
 
 static void busy_to_idle(struct pool_host *host, struct link *link)
@@ -62,7 +62,7 @@ static void busy_to_idle(struct pool_host *host, struct link *link)
     DL_PREPEND(host->lists[PLACE_IDLE], link);
     link->place = PLACE_IDLE;
     host->n_idle++;
-    host->pool->n_idle++;
+    pool__of(host)->n_idle++;
 }
 
 static struct channel *take_stream(struct link *link, struct pool_lease *lease)
@@ -85,7 +85,7 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
 /* Leases a channel of the host to the lease, or answers NULL: none is free. */
 static struct channel *take(struct pool_host *host, struct pool_lease *lease)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     struct channel *channel;
     struct link *link;
 
@@ -169,10 +169,10 @@ static int full(struct pool *pool, struct pool_lease *lease, enum pool_bound bou
 /* Nothing is ready: in line, or an error at once. */
 static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_lease *lease)
 {
-    unsigned max_line = line->max_line ? line->max_line : pool->options.max_line;
+    unsigned own = line->target ? line->target->max_line : 0, max_line = own ? own : pool->options.max_line;
 
     pool__claim(lease)->ticket = ++pool->ticket;
-    *(line->host ? &line->host->asked_at : &line->target->asked_at) = pool->ticket;
+    *(line->host ? &line->host->asked_at : &line->target->asked_at) = (uint32_t)pool->ticket;
     if (is_down(line) && !(lease->flags & POOL_WAIT_FOR_READY)) {
         pool->failed_fast++;
         pool__explain_failure(lease, line);
@@ -189,7 +189,7 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
 
 static int acquire_host(struct pool_host *host, struct pool_lease *lease)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     struct channel *channel;
     int error = begin(pool, NULL, lease);
 
@@ -262,7 +262,7 @@ int pool_acquire_host(struct pool_host *host, struct pool_lease *lease)
 {
     int status = acquire_host(host, lease);
 
-    pool__check_host(host->pool, host);
+    pool__check_host(pool__of(host), host);
     return status;
 }
 
@@ -337,7 +337,7 @@ void pool__serve(struct pool_host *host)
     struct pool_lease *lease;
     struct channel *channel;
 
-    while (host->pool->n_waiting && pool__free_link(host) && (lease = pool__oldest_taker(host)))
+    while (pool__of(host)->n_waiting && pool__free_link(host) && (lease = pool__oldest_taker(host)))
         if ((channel = take(host, lease)))
             pool__give(lease, channel);
         else if (lease->status == LINKPOOL_ENOMEM)
@@ -353,7 +353,7 @@ void pool__serve_target(struct pool_target *target, const struct pool_host *but)
 
 void pool__serve_all(struct pool_host *host)
 {
-    if (!host->pool->n_waiting)
+    if (!pool__of(host)->n_waiting)
         return;
     pool__serve(host);
     for (const struct pool_membership *member = host->memberships; member; member = member->next)
@@ -364,7 +364,7 @@ void pool__serve_all(struct pool_host *host)
 
 static enum link_reason ends_at_return(const struct pool_host *host, const struct link *link)
 {
-    const struct pool *pool = host->pool;
+    const struct pool *pool = pool__of(host);
     const struct pool_host_options *options = pool__options(host);
 
     if (options->max_uses && link->uses >= options->max_uses)
@@ -380,7 +380,7 @@ static enum link_reason ends_at_return(const struct pool_host *host, const struc
 
 static void back_to_idle(struct pool_host *host, struct link *link)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
 
     link->idle_since = pool__now(pool);
     pool__place(link);
@@ -417,7 +417,7 @@ void pool__told(struct channel *channel)
 /* Nothing is against the link, and nothing of the host or pool is in its way: most returns. */
 static bool is_plain_return(const struct pool_host *host, const struct link *link)
 {
-    const struct pool *pool = host->pool;
+    const struct pool *pool = pool__of(host);
 
     return host->is_plain && link__is_spotless(link) && !pool->n_waiting && !pool->starving.n && !pool->draining &&
         !host->draining && !pool->bounds_lowered;
@@ -425,7 +425,7 @@ static bool is_plain_return(const struct pool_host *host, const struct link *lin
 
 static void plain_return(struct pool_host *host, struct link *link)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
 
     link__free_whole(link, pool->core.driver);
     link->idle_since = pool__now(pool);
@@ -442,9 +442,9 @@ static void take_back(struct pool_host *host, struct channel *channel, enum pool
     enum link_give_back how = link__give_back(channel, disposition == POOL_DISCARD, &reason);
 
     host->n_leased--;
-    host->pool->n_leased--;
-    if (host->pool->draining || host->draining)
-        link__later(&host->pool->core);
+    pool__of(host)->n_leased--;
+    if (pool__of(host)->draining || host->draining)
+        link__later(&pool__of(host)->core);
     if (link__is_shared(link)) {
         stream_back(host, link);
         return;
@@ -463,7 +463,7 @@ static void take_back(struct pool_host *host, struct channel *channel, enum pool
 
 static void give_back(struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
 {
-    struct link_core *core = &host->pool->core;
+    struct link_core *core = &pool__of(host)->core;
 
     link__enter(core); /* hooks may end the link */
     take_back(host, channel, disposition, system_errno);
@@ -509,7 +509,7 @@ int pool_release(struct pool_lease *lease, enum pool_disposition disposition)
     if (claim->state != CLAIM_HELD)
         return LINKPOOL_ESTATE;
     struct pool_host *host = lease->host;
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     count_bytes(lease);
     claim->state = CLAIM_OVER;
     lease->channel = NULL;
@@ -569,7 +569,7 @@ void pool__lost(struct channel *channel, enum link_reason reason, int system_err
     struct pool_lease *lease = channel->lease;
     struct pool_claim *claim = pool__claim(lease);
     struct pool_host *host = pool__host_of(channel->link);
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
 
     host->n_leased--;
     pool->n_leased--;

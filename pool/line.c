@@ -80,7 +80,7 @@ static void enter(struct pool *pool, struct pool_claim *claim)
 int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lease)
 {
     struct pool_claim *claim = pool__claim(lease);
-    double usual = line->wait_timeout > 0 ? line->wait_timeout : pool->options.wait_timeout;
+    double own = line->target ? line->target->wait_timeout : 0, usual = own > 0 ? own : pool->options.wait_timeout;
 
     claim->has_own_time = lease->timeout > 0;
     claim->asked = pool__now(pool);
@@ -160,6 +160,8 @@ void pool__give(struct pool_lease *lease, struct channel *channel)
     pool__unwait(lease);
     claim->state = CLAIM_WON;
     claim->channel = channel;
+    if (!link__is_shared(channel->link)) /* until it is told, the link is watched as though nobody held it */
+        channel->link->bits = (uint16_t)(channel->link->bits | LINK_PROMISED);
     if (claim->target)
         claim->target->n_held++;
     pool__to_tell(claim->pool, lease);
@@ -228,6 +230,7 @@ static void tell_won(struct pool *pool, struct pool_lease *lease)
     claim->state = CLAIM_HELD;
     lease->channel = claim->channel;
     lease->host = pool__host_of(claim->channel->link);
+    claim->channel->link->bits = (uint16_t)(claim->channel->link->bits & ~LINK_PROMISED);
     lease->status = POOL_READY;
     pool->acquired_waited++;
     count_wait(pool, lease);

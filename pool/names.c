@@ -52,6 +52,6 @@ void pool__names_forget(struct pool_host *host)
     while (host->names) {
         struct pool_name *name = host->names;
         host->names = name->next;
-        pool__name_remove(host->pool, name);
+        pool__name_remove(pool__of(host), name);
     }
 }

@@ -10,7 +10,7 @@
 
 static const double without_memory_retry = 0.25; /* seconds: what is kept up, or asked for ahead of use, is tried again */
 
-static struct pool *pool_of(const struct pool_line *line) { return line->host ? line->host->pool : line->target->pool; }
+static struct pool *pool_of(const struct pool_line *line) { return line->host ? pool__of(line->host) : line->target->pool; }
 
 void pool__want(struct pool_line *line)
 {
@@ -18,8 +18,7 @@ void pool__want(struct pool_line *line)
 
     if (pool->freed)
         return;
-    if (!line->is_wanting && !link__node_is_set(&line->starving)) {
-        line->is_wanting = true;
+    if (!line->prev && !link__node_is_set(&line->starving)) {
         DL_APPEND(pool->wanting, line);
     }
     link__later(&pool->core);
@@ -27,9 +26,9 @@ void pool__want(struct pool_line *line)
 
 static void leave_wanting(struct pool *pool, struct pool_line *line)
 {
-    if (line->is_wanting)
+    if (line->prev)
         DL_DELETE(pool->wanting, line);
-    line->is_wanting = false;
+    line->prev = NULL;
 }
 
 void pool__unwant(struct pool_line *line)
@@ -95,21 +94,27 @@ unsigned pool__kept_up(const struct pool_host *host)
 {
     unsigned min_links = host->pins || host->memberships ? pool__options(host)->min_links : 0;
 
-    if (host->draining || host->pool->draining)
+    if (host->draining || pool__of(host)->draining)
         return 0;
-    return min_links ? min_links : pool__now(host->pool) < pool__kept_up_until(host);
+    return min_links ? min_links : pool__now(pool__of(host)) < pool__kept_up_until(host);
 }
 
 static bool upkeep_wants(const struct pool_host *host)
 {
     unsigned live = pool__sockets(host) - host->n[LINK_DRAINING] + host->n[LINK_BACKOFF] + host->n[LINK_OFFLINE];
 
-    if (pool__now(host->pool) < host->keep_after)
+    if (pool__now(pool__of(host)) < host->keep_after)
         return false;
     return host->start_asked ? !live : live < pool__kept_up(host);
 }
 
 static bool leases_want(const struct pool_line *line) { return line->n > line->served_by; }
+
+/* Nobody waits for it: it takes no other host's link, which might be kept up as well. */
+static bool is_upkeep(const struct pool_line *line)
+{
+    return line->host && !line->n && !line->host->probe_due && !line->host->start_asked;
+}
 
 static bool wants(const struct pool_line *line)
 {
@@ -219,11 +224,11 @@ static struct pool_line *most_starved(struct pool *pool)
 
 bool pool__must_make_room(const struct pool_host *host)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     const struct pool_line *line = most_starved(pool);
     const struct pool_lease *own = line ? pool__oldest_taker(host) : NULL;
 
-    if (!line || line->host == host || pool->n_links < pool->options.max_links)
+    if (!line || line->host == host || is_upkeep(line) || pool->n_links < pool->options.max_links)
         return false;
     return !own || (line->first && line->first->ticket < pool__claim(own)->ticket);
 }
@@ -260,7 +265,7 @@ static void serve_with(struct link *link, struct pool_line *line, uint32_t lease
 
 static void begin(struct pool_host *host, struct link *link, struct pool_line *line)
 {
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     double wait = host->not_before - pool__now(pool);
 
     if (link__state(link) == LINK_IDLE && wait > 0) {
@@ -268,7 +273,7 @@ static void begin(struct pool_host *host, struct link *link, struct pool_line *l
         return;
     }
     serve_with(link, line_to_serve(host, line), host->expected_room);
-    host->tried_at = pool->ticket;
+    host->tried_at = (uint32_t)pool->ticket;
     host->probe_due = host->start_asked = false;
     host->opened++;
     pool->opened++;
@@ -287,7 +292,7 @@ static enum outcome open_one(struct pool_line *line)
         return NO_ATTEMPT_LEFT;
     if (pool__opening(host) >= (pool->options.max_connecting + 1) / 2)
         return NOT_NOW; /* the other half is for the other hosts */
-    if (pool->n_links >= pool->options.max_links && !pool__make_room(pool, host))
+    if (pool->n_links >= pool->options.max_links && (is_upkeep(line) || !pool__make_room(pool, host)))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         pool__fail_line(line, LINKPOOL_ENOMEM, false);
@@ -319,7 +324,7 @@ void pool__open_wanted(struct pool *pool)
         }
         switch (open_one(line)) {
         case OPENED: /* to the back: each in turn */
-            if (line->is_wanting) {
+            if (line->prev) {
                 leave_wanting(pool, line);
                 pool__want(line);
             }

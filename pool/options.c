@@ -70,9 +70,12 @@ int pool_host_options_check(const struct pool_host_options *given, char *text, s
 
 static void complete(struct pool_settings *settings, const struct pool_host_options *given)
 {
-    pool__host_options_take(&settings->options, given);
-    settings->backoff = backoff__whole(settings->options.backoff);
-    settings->options.backoff = &settings->backoff;
+    struct pool_host_options *options = &settings->options;
+
+    pool__host_options_take(options, given);
+    settings->terms = (struct link_terms){.connect_timeout = options->connect_timeout, .reset_timeout = options->reset_timeout,
+        .drain_timeout = options->drain_timeout, .max_age = options->max_age, .backoff = backoff__whole(options->backoff)};
+    options->backoff = &settings->terms.backoff;
 }
 
 struct pool_settings *pool__settings_new(const struct linkpool_env *env, const struct pool_host_options *given)
@@ -107,7 +110,7 @@ bool pool__settings_are(const struct pool_settings *settings, const struct pool_
     struct pool_settings other;
 
     complete(&other, given); /* transport and protocol are in the key */
-    return same_options(&settings->options, &other.options) && same_backoff(&settings->backoff, &other.backoff);
+    return same_options(&settings->options, &other.options) && same_backoff(&settings->terms.backoff, &other.terms.backoff);
 }
 
 void pool__settings_drop(const struct linkpool_env *env, struct pool_settings *settings)

@@ -30,7 +30,7 @@ static unsigned is_attempt(enum link_state state) { return state == LINK_CONNECT
 static void on_moved(struct link *link, const struct link_transition *transition)
 {
     struct pool_host *host = pool__host_of(link);
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
     enum link_state from = transition->from, to = transition->to;
 
     if (from != LINK_IDLE)
@@ -51,7 +51,7 @@ static void on_moved(struct link *link, const struct link_transition *transition
         pool__link_gone(pool);
     if (pool->observer.transition) {
         struct link_transition told = *transition;
-        told.attempt = host->history.attempt;
+        told.attempt = host->failures;
         pool->observer.transition(pool->observer.data, host, &told);
     }
 }
@@ -59,7 +59,7 @@ static void on_moved(struct link *link, const struct link_transition *transition
 static void on_served(struct link *link)
 {
     struct pool_host *host = pool__host_of(link);
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
 
     if (link__is_shared(link))
         host->expected_room = link__shared(link)->room ? link__shared(link)->room : 1;
@@ -79,7 +79,7 @@ static void on_served(struct link *link)
 static void on_settled(struct link *link, const struct link_end *end)
 {
     struct pool_host *host = pool__host_of(link);
-    struct pool *pool = host->pool;
+    struct pool *pool = pool__of(host);
 
     (void)end;
     if (link__state(link) == LINK_IDLE)
@@ -142,11 +142,11 @@ static void on_buried(struct link_owner *owner)
 
 static void close_for_drain(struct pool *pool)
 {
-    struct pool_host *host, *next;
+    struct pool_host *host;
 
     if (pool->n_waiting)
         return;
-    DL_FOREACH_SAFE(pool->all_hosts, host, next)
+    for (host = pool->hosts; host; host = host->hh.next)
         pool__close_unneeded(host);
 }
 
@@ -285,7 +285,7 @@ static void fail_all(struct pool *pool)
 
     DL_FOREACH(pool->targets, target)
         pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
-    DL_FOREACH(pool->all_hosts, host)
+    for (host = pool->hosts; host; host = host->hh.next)
         pool__fail_line(&host->line, LINKPOOL_ECLOSED, false);
 }
 
@@ -315,9 +315,9 @@ static void stop_links(struct pool_host *host, bool quietly)
 
 void pool__end_all(struct pool *pool)
 {
-    struct pool_host *host, *next;
+    struct pool_host *host;
 
-    DL_FOREACH_SAFE(pool->all_hosts, host, next)
+    for (host = pool->hosts; host; host = host->hh.next)
         stop_links(host, false);
     fail_all(pool); /* after the links: winners that were not told are back in line */
     link__later(&pool->core);
@@ -357,8 +357,8 @@ static void gone(struct link_core *core)
 
     core->depth++; /* what is done here frees nothing twice */
     free_targets(pool);
-    while (pool->all_hosts)
-        pool__host_remove(pool->all_hosts);
+    while (pool->hosts)
+        pool__host_remove(pool->hosts);
     link__heap_drop(&core->timers);
     link__heap_free(&pool->starving, env);
     link__heap_free(&pool->coldest, env);
@@ -392,10 +392,10 @@ int pool_drain(struct pool *pool, double timeout, void (*done)(struct pool *pool
 /* A child has its parent's sockets: it forgets them, and nobody is told. */
 void pool_after_fork(struct pool *pool)
 {
-    struct pool_host *host, *next;
+    struct pool_host *host;
 
     link__enter(&pool->core);
-    DL_FOREACH_SAFE(pool->all_hosts, host, next)
+    for (host = pool->hosts; host; host = host->hh.next)
         stop_links(host, true);
     fail_all(pool);
     while (pool->to_tell) {
@@ -416,7 +416,7 @@ void pool_reset_backoff(struct pool *pool)
 {
     struct pool_host *host;
 
-    DL_FOREACH(pool->all_hosts, host)
+    for (host = pool->hosts; host; host = host->hh.next)
         pool__reset_host_backoff(host);
 }
 
@@ -434,7 +434,7 @@ int pool_set_options(struct pool *pool, const struct pool_options *given)
     options.observer = pool->options.observer;
     pool->options = options;
     pool->bounds_lowered = true;
-    for (struct pool_host *host = pool->all_hosts; host; host = host->next)
+    for (struct pool_host *host = pool->hosts; host; host = host->hh.next)
         pool__want_host(host);
     return 0;
 }

@@ -175,9 +175,9 @@ static int add_endpoint(struct pool_target *target, struct list *list, size_t i,
     }
     if ((error = pool__host_find(pool, &endpoint, settings ? &settings->options : NULL, settings, &host)))
         return error;
-    if (host->listed == list) /* twice in one list: once in the target */
+    if (host->is_listed) /* twice in one list: once in the target */
         return 0;
-    host->listed = list;
+    host->is_listed = true;
     host->pins++;
     list->weights[list->n] = endpoint.weight;
     list->hosts[list->n++] = host;
@@ -213,7 +213,7 @@ static int make_list(struct pool_target *target, const struct pool_endpoint *end
         at += endpoint->size;
     }
     for (size_t i = 0; i < list->n; i++)
-        list->hosts[i]->listed = NULL;
+        list->hosts[i]->is_listed = false;
     if (error)
         give_up(target->pool, list);
     return error;
@@ -336,8 +336,8 @@ static struct pool_target *make(struct pool *pool, const char *name, const struc
     target->state = LINK_IDLE;
     target->draw = true;
     pool__line_init(&target->line, NULL, target);
-    target->line.max_line = options->max_line;
-    target->line.wait_timeout = options->wait_timeout;
+    target->max_line = options->max_line;
+    target->wait_timeout = options->wait_timeout;
     if (pool__line_hold(pool))
         goto no_line;
     if (link__heap_hold(&pool->core.timers, env))

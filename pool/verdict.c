@@ -20,14 +20,20 @@ static bool others_are_ready(const struct pool_host *host, const struct link_end
     return host->n[LINK_READY] + host->n[LINK_RESETTING] - was_ready(end);
 }
 
-static void spread(struct pool_host *host, bool leases_too)
+/* Seconds from READY to the next attempt for what is kept up: a peer that hangs up at once, or talks unasked, is not
+ * dialled in a circle where reconnect_spread is 0. */
+static const double least_life = 0.1;
+
+static void spread(struct pool_host *host, const struct link *link, bool leases_too)
 {
-    struct pool *pool = host->pool;
-    double wait = host->owner.backoff->reconnect_spread * link__draw(&pool->core);
+    struct pool *pool = pool__of(host);
+    double wait = host->owner.terms->backoff.reconnect_spread * link__draw(&pool->core);
 
     host->keep_after = pool__now(pool) + wait;
     if (leases_too)
         host->not_before = host->keep_after;
+    if (host->keep_after < link->since + least_life)
+        host->keep_after = link->since + least_life;
     pool__arm_host(host);
 }
 
@@ -35,9 +41,9 @@ static void spread(struct pool_host *host, bool leases_too)
 
 static void lower_limit(struct pool_host *host)
 {
-    double now = pool__now(host->pool);
+    double now = pool__now(pool__of(host));
 
-    if (host->failed || now - host->halved_at < host->owner.connect_timeout)
+    if (host->failed || now - host->halved_at < host->owner.terms->connect_timeout)
         return; /* a probe says nothing of load; and one wave of time-outs is one event */
     host->halved_at = now;
     host->connect_limit = (uint16_t)(host->connect_limit > 1 ? host->connect_limit / 2 : 1);
@@ -66,17 +72,20 @@ static bool has_waiters(const struct pool_host *host)
 
 static double count_failure(struct pool_host *host, const struct link_end *end)
 {
-    struct pool *pool = host->pool;
-    double now = pool__now(pool), delay;
+    const struct link_core *core = host->owner.core;
+    double now = link__now(core), delay;
 
-    if (!host->history.attempt++)
+    if (!host->failures++) {
         host->first_failure = now;
-    host->history.elapsed = now - host->first_failure;
-    host->history.reason = (int)end->reason;
-    host->failed_attempts_to = pool->core.serial;
+        host->last_delay = 0;
+    }
+    host->failed_attempts_to = core->serial;
     host->failed = true;
-    delay = backoff_delay(host->owner.backoff, &host->history, link__draw(&pool->core));
-    host->history.last_delay = delay > 0 ? delay : 0;
+    delay = backoff_delay(&host->owner.terms->backoff,
+        &(struct backoff_history){.attempt = host->failures, .elapsed = now - host->first_failure,
+            .last_delay = host->last_delay, .reason = (int)end->reason},
+        link__draw(core));
+    host->last_delay = delay > 0 ? delay : 0;
     return delay;
 }
 
@@ -94,7 +103,7 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
     if (host->lists[PLACE_RESTING]) /* its probe waits already */
         return rest;
     if (belongs_to_the_last) {
-        spread(host, !others_are_ready(host, end));
+        spread(host, link, !others_are_ready(host, end));
         return rest;
     }
     delay = count_failure(host, end);
@@ -109,27 +118,27 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     struct link_next rest = {LINK_EV_END_REST, 0};
 
     /* No fault of the host's: an idle link gives its descriptor, and the attempt is made again. */
-    if (was_opening(end) && end->reason == LINK_NO_DESCRIPTORS && pool__make_room(host->pool, NULL))
+    if (was_opening(end) && end->reason == LINK_NO_DESCRIPTORS && pool__make_room(pool__of(host), NULL))
         return rest;
     if (end->kind != LINK_END_QUIET) {
         host->owner.last_reason = (uint8_t)end->reason;
         host->owner.last_errno = end->system_errno;
-        host->failed_at = pool__now(host->pool);
+        host->failed_at = pool__now(pool__of(host));
         host->failures_seen++;
     }
     if (was_opening(end) && end->reason == LINK_TIMED_OUT)
         lower_limit(host);
-    if (host->pool->freed || ((host->pool->draining || host->draining) && !has_waiters(host)))
+    if (pool__of(host)->freed || ((pool__of(host)->draining || host->draining) && !has_waiters(host)))
         return rest;
     switch (end->kind) {
     case LINK_END_QUIET:
-        if (end->reason == LINK_CLOSED_BY_PEER)
-            spread(host, false);
+        if (end->reason == LINK_CLOSED_BY_PEER || end->reason == LINK_UNEXPECTED_DATA)
+            spread(host, link, false);
         if (was_opening(end) && !other_attempts(host, end))
             host->holding = false; /* nobody is left to tell */
         return rest;
     case LINK_END_LOSS:
-        spread(host, !others_are_ready(host, end));
+        spread(host, link, !others_are_ready(host, end));
         return rest;
     default:
         return failure(link, host, end);
@@ -153,17 +162,19 @@ void pool__proven(struct link *link)
     struct pool_host *host = pool__host_of(link);
 
     if (link->fsm.generation > host->failed_attempts_to)
-        host->history = (struct backoff_history){0};
+        host->failures = 0;
 }
 
 /* ---- the probe ---- */
 
+static bool is_later(uint32_t a, uint32_t b) { return (int32_t)(a - b) > 0; }
+
 static bool is_asked_for(const struct pool_host *host)
 {
-    if (host->asked_at > host->tried_at || pool__kept_up(host) || has_waiters(host))
+    if (is_later(host->asked_at, host->tried_at) || pool__kept_up(host) || has_waiters(host))
         return true;
     for (const struct pool_membership *member = host->memberships; member; member = member->next)
-        if (member->target->asked_at > host->tried_at)
+        if (is_later(member->target->asked_at, host->tried_at))
             return true;
     return false;
 }
@@ -196,8 +207,8 @@ void pool__retry(struct link *link)
 
 void pool__reset_host_backoff(struct pool_host *host)
 {
-    host->history = (struct backoff_history){0};
-    host->failed_attempts_to = host->pool->core.serial; /* what is under way fails for reasons of before */
+    host->failures = 0;
+    host->failed_attempts_to = pool__of(host)->core.serial; /* what is under way fails for reasons of before */
     host->not_before = host->keep_after = 0;
     if (!host->n[LINK_OFFLINE] && (host->n[LINK_BACKOFF] || host->failed))
         forget(host);
@@ -206,7 +217,7 @@ void pool__reset_host_backoff(struct pool_host *host)
 
 void pool__bring_back(struct pool_host *host)
 {
-    host->history = (struct backoff_history){0};
+    host->failures = 0;
     host->not_before = host->keep_after = 0;
     if (host->n[LINK_OFFLINE])
         forget(host);

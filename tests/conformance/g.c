@@ -3,6 +3,7 @@
 #include <criterion/new/assert.h>
 #include <math.h>
 
+#include "tests/fakes/shared.h"
 #include "tests/fakes/world.h"
 
 static const char *const backends[] = {"10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"};
@@ -185,42 +186,13 @@ Test(conformance, G4_a_holder_reads_the_end_in_that_turn_and_the_next_use_reconn
     fake_world_end(&world);
 }
 
-/* The plainest shared protocol: each byte that comes is a message to every call. */
-static int calls_input(struct protocol_link *pl, unsigned events)
-{
-    ssize_t got = 0;
-    char byte;
-
-    (void)events;
-    while ((got = protocol_read(pl, &byte, 1)) > 0)
-        for (struct protocol_channel *pc = NULL; (pc = protocol_next_channel(pl, pc));)
-            if (protocol_deliver(pc, &byte, 1))
-                return LINKPOOL_ELOST;
-    return got == LINKPOOL_ELOST ? LINKPOOL_ELOST : 0;
-}
-
-static int calls_send(struct protocol_link *pl, struct protocol_channel *pc, const void *bytes, size_t n)
-{
-    struct iovec part = {(void *)bytes, n};
-
-    (void)pc;
-    return protocol_write(pl, &part, 1) == (ssize_t)n ? 0 : LINKPOOL_EAGAIN;
-}
-
-static const struct protocol calls = {.size = sizeof calls,
-    .name = "calls",
-    .flags = PROTOCOL_SHARED,
-    .max_channels = 2,
-    .input = calls_input,
-    .send = calls_send};
-
 Test(conformance, G4_calls_in_flight_are_told_in_that_turn)
 {
     struct fake_user first = {0}, second = {0};
     struct fake_world world;
 
     fake_world_begin(&world);
-    world.host.protocol = &calls;
+    world.host.protocol = &fake_shared;
     fake_world_open(&world);
     struct testing_peer *peer = fake_echo(&world, backends[0]);
     struct pool_target *target = fake_target(&world, "db", &pool_pick_first, backends, 1);

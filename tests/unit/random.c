@@ -103,6 +103,8 @@ static double time_of(struct game *g, const double *from, size_t n)
 
 static void holds(const struct game *g, bool condition, const char *text, int line)
 {
+    if (!condition)
+        fprintf(stderr, "XX seed %llu, line %d: %s\n", (unsigned long long)g->seed, line, text);
     cr_assert(eq(int, condition, true), "seed %llu, line %d: %s", (unsigned long long)g->seed, line, text);
 }
 #define HOLDS(g, condition) holds((g), (condition), #condition, __LINE__)
@@ -594,7 +596,7 @@ static void act(struct game *g)
     struct user *user = &g->users[below(g, USERS)];
     unsigned what = below(g, 100);
 
-    if (!g->pool)
+    if (!g->pool || g->calm)
         return;
     if (what < 30)
         acquire(g, user);
@@ -718,6 +720,18 @@ static void bring_all_back(struct game *g)
         pool_host_start(host);
 }
 
+static void nobody_waits(struct game *g)
+{
+    char text[1000];
+
+    for (unsigned i = 0; i < USERS; i++) {
+        if (g->users[i].state == USER_FREE)
+            continue;
+        pool_explain(&g->users[i].lease, text, sizeof text);
+        holds(g, false, text, __LINE__);
+    }
+}
+
 /* Whoever waits has its channel when a connection that hung is given up (3 s), its host's backoff is over (2 s), and
  * those before it were served: each of the others opens a link of its own at worst. */
 static void settle(struct game *g)
@@ -730,8 +744,7 @@ static void settle(struct game *g)
     look_over(g);
     HOLDS(g, testing_run_for(g->t, 3 + 2 + 1 + USERS * 0.25));
     look_over(g);
-    for (unsigned i = 0; i < USERS; i++)
-        HOLDS(g, g->users[i].state == USER_FREE);
+    nobody_waits(g);
     pool_stats(g->pool, &stats, sizeof stats);
     HOLDS(g, !stats.waiting && !stats.leased);
     if (g->drains)
