@@ -288,14 +288,27 @@ static bool was_ours(enum link_reason reason)
     }
 }
 
+/* Seconds: a link that ends sooner, by no wish of ours and before anybody used it, is a failure even where the policy takes
+ * READY for proof. A peer that hangs up at once, or speaks unasked, would be dialled in a circle. */
+static const double least_life = 0.1;
+
+static bool died_unused(const struct link *link)
+{
+    bool unused = link->uses == 0 || (link->uses == 1 && link->bits & LINK_PROMISED);
+
+    return unused && link__now(link__core(link)) - link->since < least_life;
+}
+
 static enum link_kind_of_end kind_of(const struct link *link, enum link_reason reason)
 {
     bool stable = link__now(link__core(link)) - link->since >= link->owner->terms->backoff.stable_after;
 
     if (link__is_opening(link))
         return was_ours(reason) && reason != LINK_UNEXPECTED_DATA ? LINK_END_QUIET : LINK_END_FAILURE;
-    if (was_ours(reason))
+    if (was_ours(reason) && (reason != LINK_UNEXPECTED_DATA || link->uses))
         return LINK_END_QUIET;
+    if (died_unused(link))
+        return LINK_END_FAILURE;
     if (reason == LINK_CLOSED_BY_PEER) {
         bool unheld = (!link__held(link) || link->bits & LINK_PROMISED) && !link->fault;
         /* It has answered, or its holder had ended the other direction: an orderly end of an exchange. */
@@ -438,6 +451,18 @@ bool link__look(struct link *link)
     }
 }
 
+/* Its winner has still to be told. What came is a greeting for it where nobody used the link before; else it is somebody's
+ * late answer. */
+static void look_at_promised(struct link *link)
+{
+    if (link->uses > 1 || link->owner->transport->idle(&link->transport) != TRANSPORT_BYTES) {
+        link__look(link);
+        return;
+    }
+    link->bits = (uint16_t)(link->bits | LINK_UNREAD);
+    link__watch(link, link->interest & ~(unsigned)LINKPOOL_READ);
+}
+
 void link__wake(struct link *link, unsigned events)
 {
     const struct protocol *protocol = link->owner->protocol;
@@ -457,10 +482,12 @@ void link__wake(struct link *link, unsigned events)
     case LINK_DRAINING:
         if (link__is_shared(link) && (link__held(link) || !protocol->idle_input))
             protocol->input(&link->protocol, events);
-        else if (link->channel.state == CHANNEL_HELD && !(link->bits & LINK_PROMISED))
-            link__tell_holder(link, events);
-        else
+        else if (link->channel.state != CHANNEL_HELD)
             link__look(link);
+        else if (link->bits & LINK_PROMISED)
+            look_at_promised(link);
+        else
+            link__tell_holder(link, events);
         break;
     default: /* no socket, no events */
         break;

@@ -94,12 +94,32 @@ static void check_line(const struct pool_line *line)
     }
 }
 
+static bool may_open(const struct pool *pool, const struct pool_host *host)
+{
+    return pool__can_open(host) && pool__opening(host) < (pool->options.max_connecting + 1) / 2;
+}
+
+/* Whoever waits without an attempt for it is looked at at the end of the turn, or nothing may be opened for it. */
+static void check_opening(const struct pool *pool, const struct pool_line *line)
+{
+    if (line->n <= line->served_by || line->prev || link__node_is_set(&line->starving))
+        return;
+    if (pool->n_opening >= pool->options.max_connecting || pool->n_links >= pool->options.max_links)
+        return;
+    if (line->host)
+        assert(!may_open(pool, line->host));
+    for (size_t i = 0; line->target && i < line->target->pick.n; i++)
+        if (!pool__is_down(line->target->hosts[i]) && pool__takes(line->target, pool__lease(line->first), i))
+            assert(!may_open(pool, line->target->hosts[i]));
+}
+
 void pool__check_host(struct pool *pool, const struct pool_host *host)
 {
     if (pool->freed || pool->core.depth > 1)
         return;
     check_lists(host);
     check_line(&host->line);
+    check_opening(pool, &host->line);
     assert(host->connect_limit >= 1);
     assert(host->state == pool_host_state(host));
     assert(host->is_down == pool__is_down(host));
@@ -118,6 +138,7 @@ static void check_targets(const struct pool *pool)
     {
         uint32_t in[LINK_STATES] = {0}, n_down = 0;
         check_line(&target->line);
+        check_opening(pool, &target->line);
         for (size_t i = 0; i < target->pick.n; i++) {
             in[target->hosts[i]->state]++;
             n_down += target->hosts[i]->is_down;

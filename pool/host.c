@@ -514,6 +514,7 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
         return LINKPOOL_ENOMEM;
     pool__settings_drop(pool->core.env, pool__settings(host));
     host->owner.terms = &settings->terms;
+    pool->bounds_lowered = true;
     pool__host_times(host);
     pool__arm_host(host);
     pool__want_host(host);

@@ -171,6 +171,7 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
 {
     unsigned own = line->target ? line->target->max_line : 0, max_line = own ? own : pool->options.max_line;
 
+    link__later(&pool->core); /* first: outside a turn it brings the clock up to date */
     pool__claim(lease)->ticket = ++pool->ticket;
     *(line->host ? &line->host->asked_at : &line->target->asked_at) = (uint32_t)pool->ticket;
     if (is_down(line) && !(lease->flags & POOL_WAIT_FOR_READY)) {
@@ -518,6 +519,7 @@ int pool_release(struct pool_lease *lease, enum pool_disposition disposition)
         plain_return(host, claim->channel->link);
     else
         give_back(host, claim->channel, disposition, lease->system_errno);
+    pool__check_host(pool, host);
     pool__check(pool);
     return 0;
 }

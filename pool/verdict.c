@@ -20,11 +20,7 @@ static bool others_are_ready(const struct pool_host *host, const struct link_end
     return host->n[LINK_READY] + host->n[LINK_RESETTING] - was_ready(end);
 }
 
-/* Seconds from READY to the next attempt for what is kept up: a peer that hangs up at once, or talks unasked, is not
- * dialled in a circle where reconnect_spread is 0. */
-static const double least_life = 0.1;
-
-static void spread(struct pool_host *host, const struct link *link, bool leases_too)
+static void spread(struct pool_host *host, bool leases_too)
 {
     struct pool *pool = pool__of(host);
     double wait = host->owner.terms->backoff.reconnect_spread * link__draw(&pool->core);
@@ -32,8 +28,6 @@ static void spread(struct pool_host *host, const struct link *link, bool leases_
     host->keep_after = pool__now(pool) + wait;
     if (leases_too)
         host->not_before = host->keep_after;
-    if (host->keep_after < link->since + least_life)
-        host->keep_after = link->since + least_life;
     pool__arm_host(host);
 }
 
@@ -103,7 +97,7 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
     if (host->lists[PLACE_RESTING]) /* its probe waits already */
         return rest;
     if (belongs_to_the_last) {
-        spread(host, link, !others_are_ready(host, end));
+        spread(host, !others_are_ready(host, end));
         return rest;
     }
     delay = count_failure(host, end);
@@ -117,8 +111,9 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     struct pool_host *host = pool__host_of(link);
     struct link_next rest = {LINK_EV_END_REST, 0};
 
-    /* No fault of the host's: an idle link gives its descriptor, and the attempt is made again. */
-    if (was_opening(end) && end->reason == LINK_NO_DESCRIPTORS && pool__make_room(pool__of(host), NULL))
+    /* No fault of the host's: an idle link gives its descriptor to those who wait, and the attempt is made again. */
+    if (end->from == LINK_CONNECTING && end->reason == LINK_NO_DESCRIPTORS && link->channel.data &&
+        pool__make_room(pool__of(host), NULL))
         return rest;
     if (end->kind != LINK_END_QUIET) {
         host->owner.last_reason = (uint8_t)end->reason;
@@ -133,12 +128,12 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     switch (end->kind) {
     case LINK_END_QUIET:
         if (end->reason == LINK_CLOSED_BY_PEER || end->reason == LINK_UNEXPECTED_DATA)
-            spread(host, link, false);
+            spread(host, false);
         if (was_opening(end) && !other_attempts(host, end))
             host->holding = false; /* nobody is left to tell */
         return rest;
     case LINK_END_LOSS:
-        spread(host, link, !others_are_ready(host, end));
+        spread(host, !others_are_ready(host, end));
         return rest;
     default:
         return failure(link, host, end);

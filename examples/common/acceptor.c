@@ -20,10 +20,25 @@ void acceptor_pause(struct acceptor *acceptor)
 {
     if (acceptor->io.fd < 0)
         return;
+    acceptor->scarce = true;
     ev_io_stop(acceptor->loop, &acceptor->io);
     ev_timer_stop(acceptor->loop, &acceptor->pause);
     ev_timer_set(&acceptor->pause, descriptor_pause, 0);
     ev_timer_start(acceptor->loop, &acceptor->pause);
+}
+
+/* Returns false when nobody is at the door. */
+static bool accept_one(struct acceptor *acceptor)
+{
+    int fd = accept4(acceptor->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd >= 0)
+        acceptor->accepted(acceptor, fd);
+    else if (is_shortage(errno))
+        acceptor_pause(acceptor);
+    else /* but for these two it is about that one client, who is gone */
+        return errno != EAGAIN && errno != EWOULDBLOCK;
+    return true;
 }
 
 static void on_acceptable(struct ev_loop *loop, ev_io *io, int events)
@@ -31,17 +46,11 @@ static void on_acceptable(struct ev_loop *loop, ev_io *io, int events)
     struct acceptor *acceptor = io->data;
 
     (void)loop, (void)events;
-    for (int i = 0; i < ACCEPTS_A_TURN && ev_is_active(io); i++) {
-        int fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd >= 0) {
-            acceptor->accepted(acceptor, fd);
-        } else if (is_shortage(errno)) {
-            acceptor_pause(acceptor);
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    for (int i = 0; i < ACCEPTS_A_TURN && ev_is_active(io); i++)
+        if (acceptor->may != NULL && !acceptor->may(acceptor))
+            acceptor_hold(acceptor);
+        else if (!accept_one(acceptor))
             return;
-        } /* anything else is about that one client, who is gone */
-    }
 }
 
 static void on_pause_over(struct ev_loop *loop, ev_timer *timer, int events)
@@ -56,7 +65,7 @@ static void on_pause_over(struct ev_loop *loop, ev_timer *timer, int events)
 void acceptor_start(struct acceptor *acceptor, struct ev_loop *loop, int fd)
 {
     acceptor->loop = loop;
-    acceptor->held = false;
+    acceptor->held = acceptor->scarce = false;
     ev_io_init(&acceptor->io, on_acceptable, fd, EV_READ);
     acceptor->io.data = acceptor;
     ev_timer_init(&acceptor->pause, on_pause_over, descriptor_pause, 0);

@@ -9,14 +9,16 @@
 
 struct acceptor {
     void (*accepted)(struct acceptor *acceptor, int fd); /* the callee's descriptor now: non-blocking, close-on-exec */
+    bool (*may)(struct acceptor *acceptor);              /* asked before each: false holds it; NULL: always */
     void *data;                                          /* the user's; never read */
     struct ev_loop *loop;
     struct ev_io io;
     ev_timer pause;
-    bool held; /* by acceptor_hold() */
+    bool held;   /* by acceptor_hold() */
+    bool scarce; /* descriptors ran out; the user clears it, who knows when there are enough again */
 };
 
-/** Starts to take clients from `fd`, which is the acceptor's now. Set `accepted` and `data` before. */
+/** Starts to take clients from `fd`, which is the acceptor's now. Set `accepted`, `may` and `data` before. */
 void acceptor_start(struct acceptor *acceptor, struct ev_loop *loop, int fd);
 
 /** Takes no more clients until acceptor_resume(); they wait in the kernel's line. May be called from `accepted`. */

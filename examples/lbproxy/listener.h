@@ -19,7 +19,10 @@ void listener_start(struct listener *listener, struct worker *worker, int fd, un
 void listener_make_room(struct listener *listener);
 
 /** A link could not be had for want of descriptors: none of them for clients for a moment. */
-void listener_pause(struct listener *listener);
+void listener_short(struct listener *listener);
+
+/** A link was had. */
+void listener_enough(struct listener *listener);
 
 /** Accepts no more and closes the socket. */
 void listener_stop(struct listener *listener);

@@ -211,12 +211,12 @@ static void join(struct pair *pair)
 /* It got no link. Where descriptors are short, further clients would only take more of them. */
 static void turn_away(struct pair *pair)
 {
-    struct worker *worker = pair->client.worker;
+    struct listener *listener = &pair->client.worker->listener;
     bool short_of_descriptors = pair->lease.reason == LINK_NO_DESCRIPTORS;
 
     client_end(&pair->client, CLIENT_UNSERVED);
     if (short_of_descriptors)
-        listener_pause(&worker->listener);
+        listener_short(listener);
 }
 
 static void on_lease_done(struct pool_lease *lease)

@@ -91,10 +91,24 @@ struct backend_counts *worker_backend(struct worker *worker, const struct pool_h
     return &worker->backends[i];
 }
 
+/* Reads only, as an observer may: the listener is ours, not the pool's. */
+static void on_transition(void *data, const struct pool_host *host, const struct link_transition *transition)
+{
+    struct worker *worker = data;
+
+    (void)host;
+    if (transition->reason == LINK_NO_DESCRIPTORS)
+        listener_short(&worker->listener);
+    else if (transition->to == LINK_READY)
+        listener_enough(&worker->listener);
+}
+
 /* A client waits at most twice as long as one attempt may take, so that a second backend may be tried; clients are
  * bounded by the listener, so the line is as long as they are many. */
-static struct pool *make_pool(const struct options *options, unsigned index, struct ev_loop *loop)
+static struct pool *make_pool(struct worker *worker, unsigned index)
 {
+    const struct options *options = worker->options;
+    struct pool_observer observer = {.size = sizeof observer, .transition = on_transition, .data = worker};
     struct pool_options pool;
     struct pool_host_options host;
     struct pool *made;
@@ -103,13 +117,14 @@ static struct pool *make_pool(const struct options *options, unsigned index, str
     pool_options_init(&pool);
     pool_host_options_init(&host);
     pool.host = &host;
+    pool.observer = &observer;
     pool.max_links = host.max_links = options_share(options, options->max_links, index);
     pool.max_line = pool.max_waiting = options_share(options, options->max_clients, index);
     pool.wait_timeout = 2 * options->connect_timeout;
     host.connect_timeout = options->connect_timeout;
     if (pool_options_check(&pool, why, sizeof why) < 0)
         die("pool: %s", why);
-    made = pool_new(loop, &pool);
+    made = pool_new(worker->loop, &pool);
     if (made == NULL)
         die("pool: %s", strerror(errno));
     return made;
@@ -175,7 +190,7 @@ struct worker *worker_start(
     worker->backends = calloc(options->n_backends, sizeof *worker->backends);
     if (worker->loop == NULL || worker->backends == NULL)
         die("thread %u: out of memory", index);
-    worker->pool = make_pool(options, index, worker->loop);
+    worker->pool = make_pool(worker, index);
     worker->target = make_target(options, worker->pool);
     pthread_mutex_init(&worker->lock, NULL);
     watch(worker);

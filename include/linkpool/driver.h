@@ -22,7 +22,7 @@ struct driver;
 
 enum { LINKPOOL_READ = 1, LINKPOOL_WRITE = 2 };
 
-/** A watched descriptor. It lies in the link, so that watching allocates nothing. */
+/** A watched descriptor, all zero before its first use. It lies in the link, so that watching one allocates nothing of its own. */
 struct driver_io {
     void (*on)(struct driver_io *io, unsigned events); /* the watcher's: what came, LINKPOOL_READ and LINKPOOL_WRITE */
     void *room[6];                                     /* the driver's: an ev_io fits (48 bytes) */
@@ -95,7 +95,7 @@ struct linkpool_env {
     uint64_t (*random)(void *data);
 };
 
-/** The real system: its own calls, malloc, and a generator seeded by the kernel once a process. */
+/** The real system: its own calls, malloc, and random bits that the kernel gives at each draw. */
 extern const struct linkpool_env linkpool_env_system;
 
 #ifdef __cplusplus

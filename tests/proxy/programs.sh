@@ -64,11 +64,14 @@ redis_benchmark_and_redis_count_the_same()
     redis-benchmark "${at[@]}" -q -c 50 -n 20000 -t set,get >"$dir/plain" 2>&1 || fail "redis-benchmark: exit status $?"
     redis-benchmark "${at[@]}" -q -c 50 -n 100000 -P 16 -d 512 -t incr >"$dir/pipelined" 2>&1 ||
         fail "redis-benchmark -P 16: exit status $?"
-    cat "$dir/plain" "$dir/pipelined"
-    grep -i error "$dir/plain" "$dir/pipelined" && fail "redis-benchmark met errors"
+    # long words, pipelined: both ways are full at once
+    redis-benchmark "${at[@]}" -q -c 8 -n 2000 -P 8 ECHO "$(printf '%*s' 100000 '' | tr ' ' x)" >"$dir/long" 2>&1 ||
+        fail "redis-benchmark ECHO: exit status $?"
+    grep -ih error "$dir"/{plain,pipelined,long} && fail "redis-benchmark met errors"
     expect_range "SETs that redis has counted" "$(redis_calls set)" 20000 20050
     expect_range "GETs that redis has counted" "$(redis_calls get)" 20000 20050
     expect_range "INCRs that redis has counted" "$(redis_calls incr)" 100000 100800
+    expect_range "ECHOs that redis has counted" "$(redis_calls echo)" 2000 2064
     expect "the counter that redis holds" "$(redis-cli -s "$dir/redis.sock" get 'counter:__rand_int__')" "$(redis_calls incr)"
     expect_quiet
     expect "clients that got no link" "$(figure clients unserved)" 0

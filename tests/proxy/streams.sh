@@ -1,6 +1,6 @@
 # streams.sh - what goes through: every byte, in order, each end passed on, at the pace of the slower side.
 # shellcheck shell=bash disable=SC2034,SC2154
-streams=(a_half_close_is_passed_on an_empty_stream_ends_both_ways a_stream_is_whole_both_ways_at_once)
+streams=(a_half_close_is_passed_on an_empty_stream_ends_both_ways)
 
 # stream_through OFFERS TAKES BYTES TAKE...: OFFERS and TAKES are client and backend, or the other way round.
 stream_through()
@@ -56,32 +56,6 @@ an_empty_stream_ends_both_ways()
     stream_through client backend 0 0 0
     streams_end 10
     expect_bytes to from 0
-    end_proxy
-}
-
-# Several pairs at once on one proxy, in both directions.
-a_stream_is_whole_both_ways_at_once()
-{
-    local n backends=()
-    for n in 1 2 3; do
-        start "taker$n" "$bin/stream" listen "unix:$dir/taker$n" take 0 0
-        start "giver$n" "$bin/stream" listen "unix:$dir/giver$n" offer 50000000
-    done
-    # round_robin gives each backend one client; which one is a matter of chance, so each kind has a proxy of its own
-    start_proxy --backend "${address[taker1]}" --backend "${address[taker2]}" --backend "${address[taker3]}"
-    for n in 1 2 3; do
-        launch "client$n" "$bin/stream" connect "${address[proxy]}" offer 50000000
-    done
-    start other "$bin/lbproxy" --listen 127.0.0.1:0 --backend "${address[giver1]}" --backend "${address[giver2]}" \
-        --backend "${address[giver3]}"
-    for n in 4 5 6; do
-        launch "client$n" "$bin/stream" connect "${address[other]}" take 0 0
-    done
-    for n in client{1..6} taker{1..3} giver{1..3}; do
-        status_of "$n" 30
-        expect "$n's end of its stream: $(cat "$dir/$n.err")" $status 0
-    done
-    expect_quiet
     end_proxy
 }
 
