@@ -24,8 +24,8 @@ export ASAN_OPTIONS ?= abort_on_error=1
 objects  = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 OBJECTS  = $(call objects,backoff/*.c link/*.c link/testing/*.c pool/*.c)
 SUITES   = $(foreach suite,unit conformance matrix,$(if $(wildcard tests/$(suite)/*.c),$(suite)))
-EXAMPLES = $(filter-out %_core %_test,$(patsubst examples/%.c,%,$(wildcard examples/*.c))) \
-           $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c))
+EXAMPLES = $(sort $(filter-out %_core %_test,$(patsubst examples/%.c,%,$(wildcard examples/*.c))) \
+             $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c)))
 EXAMPLE_TESTS = $(patsubst examples/%.c,%,$(wildcard examples/*_test.c))
 BENCHES  = $(patsubst tests/bench/%.c,%,$(wildcard tests/bench/*.c))
 
@@ -89,8 +89,11 @@ $(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/tests/bench/%.o $(B)/liblinkpool.a
 
 $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%): run-%: $(B)/%
 	$(B)/$*
+run-outside: STAGE = $(abspath $(BUILD)/stage/$(KIND))
 run-outside: lib
-	CC="$(CC)" CFLAGS="$(CFLAGS) $(filter -fsanitize%,$(FLAGS_$(KIND)))" tests/outside.sh $(KIND)
+	@rm -rf $(STAGE)
+	@$(MAKE) -s KIND=$(KIND) install PREFIX=/usr DESTDIR=$(STAGE) >/dev/null
+	CC="$(CC)" CFLAGS="$(CFLAGS) $(filter -fsanitize% -fno-sanitize%,$(FLAGS_$(KIND)))" tests/outside.sh $(STAGE)
 run-ids: $(B)/conformance
 	tests/ids.sh $<
 
@@ -142,7 +145,7 @@ install: lib ## the library and its headers to PREFIX, under DESTDIR
 	install -m 644 include/linkpool/*.h $(INCLUDES)
 	install -m 644 $(B)/liblinkpool.a $(B)/liblinkpool.so.0 $(DESTDIR)$(LIBDIR)
 	ln -sf liblinkpool.so.0 $(DESTDIR)$(LIBDIR)/liblinkpool.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' linkpool.pc.in \
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|; s|@VERSION@|$(VERSION)|' linkpool.pc.in \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/linkpool.pc
 uninstall: ## what install put there
 	rm -rf $(INCLUDES)

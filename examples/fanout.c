@@ -6,7 +6,6 @@
 #include <ev.h>
 #include <getopt.h>
 #include <linkpool/pool.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <utlist.h>
 
 #include "examples/common/acceptor.h"
+#include "examples/common/loop.h"
 #include "examples/common/options.h"
 #include "examples/common/sockets.h"
 #include "examples/fanout_core.h"
@@ -63,12 +63,7 @@ static void end_asker(struct asker *asker)
 
 static void watch(struct asker *asker, int events)
 {
-    if (asker->io.events == events)
-        return;
-    ev_io_stop(asker->server->loop, &asker->io);
-    ev_io_modify(&asker->io, events);
-    if (events != 0)
-        ev_io_start(asker->server->loop, &asker->io);
+    loop_want(asker->server->loop, &asker->io, events);
 }
 
 /* ---- answering ---- */
@@ -278,16 +273,9 @@ static void take_options(struct server *server, int argc, char **argv)
         die_usage("--backend ADDR is missing");
 }
 
-static void on_signal(struct ev_loop *loop, ev_signal *watcher, int events)
-{
-    (void)watcher, (void)events;
-    ev_break(loop, EVBREAK_ALL);
-}
-
 static void start(struct server *server)
 {
     int fd = socket_listen("--listen", server->listen, false);
-    char text[SOCKET_TEXT];
 
     server->pool = pool_new(server->loop, NULL);
     if (server->pool == NULL)
@@ -295,9 +283,7 @@ static void start(struct server *server)
     server->fanout = fanout_new(server->pool, server->backends, server->n_backends);
     if (server->fanout == NULL)
         die("--backend: %s", strerror(errno));
-    socket_name(fd, text);
-    printf("listening on %s\n", text);
-    fflush(stdout);
+    socket_announce("listening", fd);
     server->acceptor.accepted = on_accepted;
     server->acceptor.data = server;
     acceptor_start(&server->acceptor, server->loop, fd);
@@ -306,16 +292,12 @@ static void start(struct server *server)
 int main(int argc, char **argv)
 {
     static struct server server = {.listen = "127.0.0.1:0", .deadline = 1, .max_clients = 256};
-    ev_signal term, interrupt;
+    struct loop_end end;
 
     program_name = argv[0] = "fanout";
     take_options(&server, argc, argv);
-    signal(SIGPIPE, SIG_IGN);
     server.loop = ev_default_loop(0);
-    ev_signal_init(&term, on_signal, SIGTERM);
-    ev_signal_init(&interrupt, on_signal, SIGINT);
-    ev_signal_start(server.loop, &term);
-    ev_signal_start(server.loop, &interrupt);
+    loop_end_on_signals(server.loop, &end);
     start(&server);
     ev_run(server.loop, 0);
     acceptor_stop(&server.acceptor);

@@ -168,8 +168,10 @@ enum link_give_back link__give_back(struct channel *channel, bool discard, enum 
     if (*reason)
         return LINK_UNCLEAN;
     link->turn = (uint32_t)link__core(link)->driver->turn;
-    /* A read that came short has emptied the socket; one that filled its buffer may have left something. */
-    if ((link->bits & LINK_MOVED && !(link->bits & LINK_DRAINED_IN)) || link->bits & LINK_LENT)
+    /* A read that came short has emptied the socket; one that filled its buffer may have left something. While reading
+       was paused nothing that came was seen. */
+    if ((link->bits & LINK_MOVED && !(link->bits & LINK_DRAINED_IN)) || link->bits & LINK_LENT ||
+        !(link->interest & LINKPOOL_READ))
         link->bits = (uint16_t)(link->bits | LINK_UNSURE);
     if (link->interest != LINKPOOL_READ)
         link__watch(link, LINKPOOL_READ);

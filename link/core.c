@@ -34,7 +34,7 @@ static void link_rang(struct link *link)
         link__arm_ready(link);
         break;
     case LINK_DRAINING:
-        link__end(link, LINK_DRAINED, 0);
+        link__end(link, link->retire ? (enum link_reason)link->retire : LINK_DRAINED, 0);
         break;
     case LINK_BACKOFF:
         link__core(link)->keeper->retry(link);

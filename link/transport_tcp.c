@@ -220,7 +220,7 @@ enum transport_idle transport_tcp_idle(struct transport_link *tl)
         return TRANSPORT_EOF;
     if (errno == EAGAIN || errno == EINTR)
         return TRANSPORT_CLEAN;
-    transport_fail(tl, LINK_RESET, errno, NULL);
+    transport_fail(tl, link__reason_of_errno(errno), errno, NULL);
     return TRANSPORT_BROKEN;
 }
 

@@ -96,7 +96,7 @@ static void check_line(const struct pool_line *line)
 
 static bool may_open(const struct pool *pool, const struct pool_host *host)
 {
-    return pool__can_open(host) && pool__opening(host) < (pool->options.max_connecting + 1) / 2;
+    return !host->probe_due && pool__can_open(host) && pool__opening(host) < (pool->options.max_connecting + 1) / 2;
 }
 
 /* Whoever waits without an attempt for it is looked at at the end of the turn, or nothing may be opened for it. */
@@ -113,6 +113,14 @@ static void check_opening(const struct pool *pool, const struct pool_line *line)
             assert(!may_open(pool, line->target->hosts[i]));
 }
 
+/* Nobody waits while a link that would do is free, but for those who are looked at at the end of this turn. */
+static void check_nobody_waits(const struct pool_host *host)
+{
+    const struct pool_lease *lease = pool__oldest_taker(host);
+
+    assert(!lease || (pool__claim(lease)->line->target && pool__claim(lease)->line->prev));
+}
+
 void pool__check_host(struct pool *pool, const struct pool_host *host)
 {
     if (pool->freed || pool->core.depth > 1)
@@ -127,7 +135,7 @@ void pool__check_host(struct pool *pool, const struct pool_host *host)
     if (host->lists[PLACE_IDLE] && pool__options(host)->idle_timeout > 0)
         assert(link__node_is_set(&host->timer));
     if (pool__free_link(host))
-        assert(!pool__oldest_taker(host)); /* nobody waits while a link that would do is free */
+        check_nobody_waits(host);
 }
 
 static void check_targets(const struct pool *pool)

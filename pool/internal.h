@@ -301,6 +301,7 @@ void pool__lost(struct channel *channel, enum link_reason reason, int system_err
 
 /* opening.c */
 void pool__want(struct pool_line *line);        /* looks at it at the end of the turn */
+void pool__look_again(struct pool_line *line);  /* the same, of a line that has another first lease */
 void pool__want_host(struct pool_host *host);   /* its own line, and its targets' */
 void pool__unwant(struct pool_line *line);
 void pool__open_wanted(struct pool *pool);

@@ -386,8 +386,11 @@ static void back_to_idle(struct pool_host *host, struct link *link)
     link->idle_since = pool__now(pool);
     pool__place(link);
     pool__arm_idle(host, link->idle_since);
-    if (pool->n_waiting)
-        pool__serve(host);
+    if (!pool->n_waiting)
+        return;
+    pool__serve(host);
+    if (link->place == PLACE_IDLE) /* those who want an unused one may have its place */
+        pool__want_host(host);
 }
 
 /* A stream of a shared link: the link goes on, unless it was only waiting for this. */

@@ -99,6 +99,7 @@ void pool__unwait(struct pool_lease *lease)
     struct pool_claim *claim = pool__claim(lease);
     struct pool_line *line = claim->line;
     struct pool *pool = claim->pool;
+    bool was_first = line->first == claim;
 
     stop_clock(pool, claim);
     if (needs_timer(claim))
@@ -107,6 +108,8 @@ void pool__unwait(struct pool_lease *lease)
     pool->n_waiting--;
     if (!--line->n)
         pool__unwant(line);
+    else if (was_first && line->target)
+        pool__look_again(line); /* the next may be one for another host */
 }
 
 void pool__wait_again(struct pool_lease *lease, const struct pool_host *lost)

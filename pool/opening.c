@@ -8,9 +8,15 @@
 
 #include "pool/internal.h"
 
-static const double without_memory_retry = 0.25; /* seconds: what is kept up, or asked for ahead of use, is tried again */
+static const double upkeep_retry = 0.25; /* seconds until what is kept up is tried again where memory or room was short */
 
 static struct pool *pool_of(const struct pool_line *line) { return line->host ? pool__of(line->host) : line->target->pool; }
+
+/* Nobody waits for it: it takes no other host's link, which might be kept up as well. */
+static bool is_upkeep(const struct pool_line *line)
+{
+    return line->host && !line->n && !line->host->probe_due && !line->host->start_asked;
+}
 
 void pool__want(struct pool_line *line)
 {
@@ -18,10 +24,18 @@ void pool__want(struct pool_line *line)
 
     if (pool->freed)
         return;
+    if (line->starving.due == INFINITY && !is_upkeep(line))
+        link__heap_clear(&pool->starving, &line->starving); /* it has leases now, for whom room is made */
     if (!line->prev && !link__node_is_set(&line->starving)) {
         DL_APPEND(pool->wanting, line);
     }
     link__later(&pool->core);
+}
+
+void pool__look_again(struct pool_line *line)
+{
+    link__heap_clear(&pool_of(line)->starving, &line->starving);
+    pool__want(line);
 }
 
 static void leave_wanting(struct pool *pool, struct pool_line *line)
@@ -103,18 +117,12 @@ static bool upkeep_wants(const struct pool_host *host)
 {
     unsigned live = pool__sockets(host) - host->n[LINK_DRAINING] + host->n[LINK_BACKOFF] + host->n[LINK_OFFLINE];
 
-    if (pool__now(pool__of(host)) < host->keep_after)
+    if (pool__now(pool__of(host)) < host->keep_after || pool__of(host)->draining)
         return false;
     return host->start_asked ? !live : live < pool__kept_up(host);
 }
 
 static bool leases_want(const struct pool_line *line) { return line->n > line->served_by; }
-
-/* Nobody waits for it: it takes no other host's link, which might be kept up as well. */
-static bool is_upkeep(const struct pool_line *line)
-{
-    return line->host && !line->n && !line->host->probe_due && !line->host->start_asked;
-}
 
 static bool wants(const struct pool_line *line)
 {
@@ -143,6 +151,15 @@ static bool can_open_for(struct pool_host *host, const struct pool_lease *lease)
     return pool__can_open(host);
 }
 
+/* A lease that wants an unused link: pickers prefer hosts that have none free, though those may not open just now. */
+static struct pool_host *fresh_host(struct pool_target *target, const struct pool_lease *lease)
+{
+    for (size_t i = 0; i < target->pick.n; i++)
+        if (!pool__is_down(target->hosts[i]) && pool__takes(target, lease, i) && can_open_for(target->hosts[i], lease))
+            return target->hosts[i];
+    return NULL;
+}
+
 /* Asks the picker until it names a host that may open, or one it has named before. */
 static struct pool_host *picked(struct pool_target *target, const struct pool_lease *lease)
 {
@@ -157,7 +174,7 @@ static struct pool_host *picked(struct pool_target *target, const struct pool_le
         if (first < 0)
             first = i;
     }
-    return NULL;
+    return lease && lease->flags & POOL_FRESH ? fresh_host(target, lease) : NULL;
 }
 
 static struct pool_host *host_for(struct pool_line *line)
@@ -201,8 +218,23 @@ bool pool__make_room(struct pool *pool, struct pool_host *but)
         link__heap_set(&pool->coldest, &but->coldest, due);
     if (!host)
         return false;
+    host->keep_after = pool__now(pool) + upkeep_retry; /* it would take the place back at once */
     link__end(host->lists[PLACE_IDLE]->prev, LINK_MADE_ROOM, 0);
+    pool__arm_host(host);
     return true;
+}
+
+/* The order of those who starve: leases by their tickets, and what is only kept up after all of them. */
+static double rank(const struct pool *pool, const struct pool_line *line)
+{
+    if (is_upkeep(line))
+        return INFINITY;
+    return line->first ? (double)line->first->ticket : (double)pool->ticket;
+}
+
+static bool wants_fresh(const struct pool_line *line)
+{
+    return line->first && pool__lease(line->first)->flags & POOL_FRESH;
 }
 
 static struct pool_line *most_starved(struct pool *pool)
@@ -211,7 +243,7 @@ static struct pool_line *most_starved(struct pool *pool)
 
     while ((node = link__heap_first(&pool->starving))) {
         struct pool_line *line = (struct pool_line *)((char *)node - offsetof(struct pool_line, starving));
-        double ticket = line->first ? (double)line->first->ticket : (double)pool->ticket;
+        double ticket = rank(pool, line);
         if (!wants(line))
             link__heap_clear(&pool->starving, node);
         else if (node->due < ticket)
@@ -228,7 +260,7 @@ bool pool__must_make_room(const struct pool_host *host)
     const struct pool_line *line = most_starved(pool);
     const struct pool_lease *own = line ? pool__oldest_taker(host) : NULL;
 
-    if (!line || line->host == host || is_upkeep(line) || pool->n_links < pool->options.max_links)
+    if (!line || (line->host == host && !wants_fresh(line)) || is_upkeep(line) || pool->n_links < pool->options.max_links)
         return false;
     return !own || (line->first && line->first->ticket < pool__claim(own)->ticket);
 }
@@ -283,20 +315,22 @@ static void begin(struct pool_host *host, struct link *link, struct pool_line *l
 static enum outcome open_one(struct pool_line *line)
 {
     struct pool *pool = pool_of(line);
-    struct pool_host *host = wants(line) ? host_for(line) : NULL;
+    struct pool_host *host;
     struct link *link;
 
-    if (!host)
+    if (line->target) /* its first lease may be another than when they fell free */
+        pool__serve_target(line->target, NULL);
+    if (!wants(line) || !(host = host_for(line)))
         return NOT_NOW;
     if (pool->n_opening >= pool->options.max_connecting)
         return NO_ATTEMPT_LEFT;
     if (pool__opening(host) >= (pool->options.max_connecting + 1) / 2)
         return NOT_NOW; /* the other half is for the other hosts */
-    if (pool->n_links >= pool->options.max_links && (is_upkeep(line) || !pool__make_room(pool, host)))
+    if (pool->n_links >= pool->options.max_links && (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         pool__fail_line(line, LINKPOOL_ENOMEM, false);
-        host->keep_after = pool__now(pool) + without_memory_retry;
+        host->keep_after = pool__now(pool) + upkeep_retry;
         pool__arm_host(host);
         return NOT_NOW;
     }
@@ -307,7 +341,7 @@ static enum outcome open_one(struct pool_line *line)
 static void starve(struct pool *pool, struct pool_line *line)
 {
     leave_wanting(pool, line);
-    link__heap_set(&pool->starving, &line->starving, line->first ? (double)line->first->ticket : (double)pool->ticket);
+    link__heap_set(&pool->starving, &line->starving, rank(pool, line));
 }
 
 void pool__open_wanted(struct pool *pool)

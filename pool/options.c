@@ -135,9 +135,10 @@ int pool__endpoint_check(const struct pool_endpoint *endpoint, char *text, size_
 
     if (!endpoint->address)
         return link__refuse(to, "no address is given");
-    if (link_address_check(endpoint->address, why, sizeof why) && n)
-        return link__refuse(to, "%.100s: %s", endpoint->address, why);
-
+    if (link_address_check(endpoint->address, why, sizeof why)) {
+        link__refuse(to, "%.100s: %s", endpoint->address, why);
+        return LINKPOOL_EADDRESS;
+    }
     if ((error = link__check_local(to, endpoint->local)))
         return error;
     if (endpoint->transport && (error = link__check_transport(to, endpoint->transport)))

@@ -71,6 +71,10 @@ static void on_served(struct link *link)
     if (link->place == PLACE_IDLE)
         pool__arm_idle(host, link->idle_since);
     pool__serve(host);
+    if (link->place == PLACE_IDLE && pool->starving.n && pool__must_make_room(host)) {
+        link__end(link, LINK_MADE_ROOM, 0); /* nobody took it here, and elsewhere somebody waits for its place */
+        return;
+    }
     if (pool->draining || host->draining)
         link__later(&pool->core);
     pool__want_host(host);

@@ -169,9 +169,9 @@ static int add_endpoint(struct pool_target *target, struct list *list, size_t i,
     int error;
 
     pool__endpoint_take(&endpoint, given);
-    if (pool__endpoint_check(&endpoint, why, sizeof why)) {
+    if ((error = pool__endpoint_check(&endpoint, why, sizeof why))) {
         pool__refuse(pool, "endpoint %zu: %s", i, why);
-        return LINKPOOL_EINVAL;
+        return error;
     }
     if ((error = pool__host_find(pool, &endpoint, settings ? &settings->options : NULL, settings, &host)))
         return error;

@@ -20,15 +20,24 @@ static bool others_are_ready(const struct pool_host *host, const struct link_end
     return host->n[LINK_READY] + host->n[LINK_RESETTING] - was_ready(end);
 }
 
+/* What is kept up is not opened for so long, or longer where that was said before. */
+static void keep_after(struct pool_host *host, double wait)
+{
+    double due = pool__now(pool__of(host)) + wait;
+
+    if (host->keep_after < due)
+        host->keep_after = due;
+    pool__arm_host(host);
+}
+
 static void spread(struct pool_host *host, bool leases_too)
 {
     struct pool *pool = pool__of(host);
     double wait = host->owner.terms->backoff.reconnect_spread * link__draw(&pool->core);
 
-    host->keep_after = pool__now(pool) + wait;
     if (leases_too)
-        host->not_before = host->keep_after;
-    pool__arm_host(host);
+        host->not_before = pool__now(pool) + wait;
+    keep_after(host, wait);
 }
 
 /* ---- the opening limit ---- */
@@ -64,6 +73,7 @@ static bool has_waiters(const struct pool_host *host)
     return false;
 }
 
+/* Counts one more failure. Answers the backoff's delay. */
 static double count_failure(struct pool_host *host, const struct link_end *end)
 {
     const struct link_core *core = host->owner.core;
@@ -74,7 +84,6 @@ static double count_failure(struct pool_host *host, const struct link_end *end)
         host->last_delay = 0;
     }
     host->failed_attempts_to = core->serial;
-    host->failed = true;
     delay = backoff_delay(&host->owner.terms->backoff,
         &(struct backoff_history){.attempt = host->failures, .elapsed = now - host->first_failure,
             .last_delay = host->last_delay, .reason = (int)end->reason},
@@ -91,6 +100,10 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
 
     if (other_attempts(host, end)) { /* the last of them is the verdict */
         host->holding = true;
+        if (was_ready(end) && !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
+            delay = count_failure(host, end);
+            keep_after(host, delay < 0 ? host->owner.terms->backoff.cap : delay);
+        }
         return rest;
     }
     host->holding = false;
@@ -101,6 +114,7 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
         return rest;
     }
     delay = count_failure(host, end);
+    host->failed = true;
     if (delay < 0)
         return (struct link_next){LINK_EV_END_OUT, 0};
     return (struct link_next){LINK_EV_END_RETRY, delay};

@@ -4,24 +4,17 @@
 #include <string.h>
 #include <strings.h>
 
+#include "examples/common/text.h"
+
 static struct request *of(llhttp_t *parser)
 {
     return parser->data;
 }
 
-static size_t append(char *to, size_t n, size_t room, const char *at, size_t length)
-{
-    size_t part = length < room - 1 - n ? length : room - 1 - n;
-
-    memcpy(to + n, at, part);
-    to[n + part] = '\0';
-    return n + part;
-}
-
 /* One word, whatever a client sends: it goes to a log, a line each. */
 static void take_id(struct request *request, const char *id, size_t n)
 {
-    append(request->id, 0, sizeof request->id, id, n);
+    text_append(request->id, 0, sizeof request->id, id, n);
     for (char *c = request->id; *c != '\0'; c++)
         if (*c < '!' || *c > '~')
             *c = '_';
@@ -58,7 +51,7 @@ static int on_url(llhttp_t *parser, const char *at, size_t n)
 {
     struct request *request = of(parser);
 
-    request->url_n = append(request->url, request->url_n, sizeof request->url, at, n);
+    request->url_n = text_append(request->url, request->url_n, sizeof request->url, at, n);
     return count_header(request, n);
 }
 
@@ -66,7 +59,7 @@ static int on_name(llhttp_t *parser, const char *at, size_t n)
 {
     struct request *request = of(parser);
 
-    request->name_n = append(request->name, request->name_n, sizeof request->name, at, n);
+    request->name_n = text_append(request->name, request->name_n, sizeof request->name, at, n);
     return count_header(request, n);
 }
 
@@ -74,7 +67,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t n)
 {
     struct request *request = of(parser);
 
-    request->value_n = append(request->value, request->value_n, sizeof request->value, at, n);
+    request->value_n = text_append(request->value, request->value_n, sizeof request->value, at, n);
     return count_header(request, n);
 }
 

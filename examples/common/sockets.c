@@ -177,6 +177,15 @@ void socket_name(int fd, char text[SOCKET_TEXT])
         snprintf(text, SOCKET_TEXT, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
 }
 
+void socket_announce(const char *what, int fd)
+{
+    char text[SOCKET_TEXT];
+
+    socket_name(fd, text);
+    printf("%s on %s\n", what, text);
+    fflush(stdout);
+}
+
 void socket_no_delay(int fd)
 {
     int on = 1;

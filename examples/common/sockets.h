@@ -40,6 +40,9 @@ int socket_connect(const struct socket_address *address);
 /** Writes the address a socket is bound to, as it would be given on a command line. */
 void socket_name(int fd, char text[SOCKET_TEXT]);
 
+/** Prints a line "WHAT on ADDR" with the address a socket is bound to, for whoever has started the program. */
+void socket_announce(const char *what, int fd);
+
 /** Sends what is written at once; unix sockets do so anyway. */
 void socket_no_delay(int fd);
 

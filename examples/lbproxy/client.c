@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "examples/common/loop.h"
 #include "examples/common/sockets.h"
 #include "examples/lbproxy/mode.h"
 #include "examples/lbproxy/options.h"
@@ -70,14 +71,7 @@ void client_end(struct client *client, enum client_reason reason)
 
 void client_want(struct client *client, int events)
 {
-    struct ev_loop *loop = client->worker->loop;
-
-    if (client->io.events == events)
-        return;
-    ev_io_stop(loop, &client->io);
-    ev_io_modify(&client->io, events);
-    if (events != 0)
-        ev_io_start(loop, &client->io);
+    loop_want(client->worker->loop, &client->io, events);
 }
 
 static ssize_t failed(int error)

@@ -60,14 +60,6 @@ static void watch(struct crew *crew)
     ev_signal_start(crew->loop, &crew->interrupt);
 }
 
-static int say_listening(const char *what, int fd, char text[SOCKET_TEXT])
-{
-    socket_name(fd, text);
-    printf("%s on %s\n", what, text);
-    fflush(stdout);
-    return fd;
-}
-
 /* Threads share a tcp port by SO_REUSEPORT, each with a line of its own in the kernel, and a unix socket by its
  * descriptor. */
 static int listen_again(int first, const char *text)
@@ -96,7 +88,7 @@ static void start_workers(struct crew *crew)
     socket_name(fds[0], text);
     for (unsigned i = 1; i < options->threads; i++)
         fds[i] = listen_again(fds[0], text);
-    say_listening("listening", fds[0], text);
+    socket_announce("listening", fds[0]);
     for (unsigned i = 0; i < options->threads; i++)
         crew->workers[i] = worker_start(options, i, fds[i], crew->loop, &crew->wake);
     free(fds);
@@ -104,12 +96,13 @@ static void start_workers(struct crew *crew)
 
 static void start_status(struct crew *crew)
 {
-    char text[SOCKET_TEXT];
+    int fd;
 
     if (crew->options->status == NULL)
         return;
-    crew->status =
-        status_start(crew, say_listening("status", socket_listen("--status", crew->options->status, false), text));
+    fd = socket_listen("--status", crew->options->status, false);
+    socket_announce("status", fd);
+    crew->status = status_start(crew, fd);
     if (crew->status == NULL)
         die("--status: out of memory");
 }

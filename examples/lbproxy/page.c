@@ -1,8 +1,8 @@
 /* page.c - sums first, in lines of names and values that a script can take apart; then each thread in words. */
 #include "examples/lbproxy/page.h"
 
-#include <linkpool/linkpool.h>
 #include <inttypes.h>
+#include <linkpool/linkpool.h>
 #include <stdio.h>
 #include <stdlib.h>
 

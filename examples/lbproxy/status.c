@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "examples/common/acceptor.h"
+#include "examples/common/loop.h"
 #include "examples/lbproxy/crew.h"
 #include "examples/lbproxy/options.h"
 #include "examples/lbproxy/page.h"
@@ -109,7 +110,6 @@ static void wait_for_hang_up(struct look *look)
 
 static void send_page(struct look *look)
 {
-    struct ev_loop *loop = look->status->crew->loop;
     ssize_t n = send(look->io.fd, look->text + look->sent, look->size - look->sent, MSG_NOSIGNAL);
 
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
@@ -117,11 +117,9 @@ static void send_page(struct look *look)
         return;
     }
     look->sent += n > 0 ? (size_t)n : 0;
-    ev_io_stop(loop, &look->io);
     if (look->sent == look->size)
         shutdown(look->io.fd, SHUT_WR);
-    ev_io_modify(&look->io, look->sent == look->size ? EV_READ : EV_WRITE);
-    ev_io_start(loop, &look->io);
+    loop_want(look->status->crew->loop, &look->io, look->sent == look->size ? EV_READ : EV_WRITE);
 }
 
 static void on_ready(struct ev_loop *loop, ev_io *io, int events)

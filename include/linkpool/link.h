@@ -47,7 +47,7 @@ enum link_reason {
     LINK_NO_REASON,
     LINK_REFUSED,          /* nobody listens there */
     LINK_UNREACHABLE,      /* no route, or no such path */
-    LINK_TIMED_OUT,        /* not READY within connect_timeout, or not clean within reset_timeout */
+    LINK_TIMED_OUT,        /* not READY within connect_timeout, not clean within reset_timeout, or given up by the kernel */
     LINK_NAME_NOT_FOUND,   /* the resolver knows no address */
     LINK_RESET,            /* the peer, or the network, broke it */
     LINK_CLOSED_BY_PEER,   /* end of file */
@@ -117,7 +117,7 @@ int link_options_check(const struct link_options *options, char *text, size_t n)
  * @param driver   borrowed until the last link on it is freed; it serves links on their own, or one pool, not both.
  * @param address  read during the call only.
  * @return the link, the caller's until link_free(); or NULL with errno EINVAL (options, address: the two check
- *         functions say what), EBUSY (the driver is a pool's) or ENOMEM.
+ *         functions say what), EBUSY (the driver is a pool's, or its links have another env) or ENOMEM.
  */
 struct link *link_new(struct driver *driver, const char *address, const struct link_options *options);
 

@@ -114,6 +114,16 @@ const struct fake_told *fake_owner_told(const struct fake_owner *owner, const ch
     return NULL;
 }
 
+void fake_expect_record(const struct link_transition *record, enum link_state from, enum link_state to,
+    const char *event, unsigned attempt, double delay)
+{
+    cr_assert(eq(int, record->from, from));
+    cr_assert(eq(int, record->to, to));
+    cr_assert(eq(str, (char *)record->event, (char *)event));
+    cr_assert(eq(uint, record->attempt, attempt));
+    cr_assert(epsilon_eq(dbl, record->delay, delay, 1e-9));
+}
+
 void fake_owner_forget(struct fake_owner *owner)
 {
     owner->n_told = owner->n_records = 0;
@@ -156,6 +166,15 @@ void fake_owner_draw(struct fake_owner *owner, double at)
     owner->draw = (uint64_t)(at * 0x1p53) << 11;
     owner->env.random = draw;
     drawing = owner;
+}
+
+void fake_owner_gaps(struct fake_owner *owner, double base, double factor, double cap)
+{
+    owner->backoff = backoff_edge;
+    owner->backoff.jitter = BACKOFF_NONE;
+    owner->backoff.base = base;
+    owner->backoff.factor = factor;
+    owner->backoff.cap = cap;
 }
 
 void fake_owner_open(struct fake_owner *owner)

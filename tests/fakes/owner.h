@@ -58,6 +58,8 @@ struct fake_owner {
 void fake_owner_begin(struct fake_owner *owner, enum testing_behaviour behaviour);
 /** All draws of the library are this one from now on: in [0, 1). Before fake_owner_open(). */
 void fake_owner_draw(struct fake_owner *owner, double draw);
+/** It waits without jitter: base, times factor each time, at most cap. Before fake_owner_open(). */
+void fake_owner_gaps(struct fake_owner *owner, double base, double factor, double cap);
 /** Its link, IDLE. */
 void fake_owner_open(struct fake_owner *owner);
 /** The same, and starts it. */
@@ -78,6 +80,10 @@ unsigned fake_owner_count(const struct fake_owner *owner, const char *what);
 const struct fake_told *fake_owner_told(const struct fake_owner *owner, const char *what, unsigned i);
 /** Forgets what was told and recorded so far. */
 void fake_owner_forget(struct fake_owner *owner);
+
+/** Asserts what a record of a transition says. */
+void fake_expect_record(const struct link_transition *record, enum link_state from, enum link_state to,
+    const char *event, unsigned attempt, double delay);
 
 struct link_stats fake_link_stats(const struct link *link);
 /** Seconds between the peer's i-th attempt and the one after. */

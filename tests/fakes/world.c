@@ -9,7 +9,12 @@
 
 void fake_world_begin(struct fake_world *world)
 {
-    *world = (struct fake_world){.t = testing_new(1), .backoff = backoff_default};
+    fake_world_begin_with(world, 1);
+}
+
+void fake_world_begin_with(struct fake_world *world, uint64_t seed)
+{
+    *world = (struct fake_world){.t = testing_new(seed), .backoff = backoff_default};
     cr_assert(ne(ptr, world->t, NULL));
     pool_options_init(&world->options);
     pool_host_options_init(&world->host);

@@ -38,6 +38,8 @@ struct fake_user {
 
 /** A world, and options with the defaults of the library. */
 void fake_world_begin(struct fake_world *world);
+/** The same from another seed than 1. */
+void fake_world_begin_with(struct fake_world *world, uint64_t seed);
 /** Its pool. */
 void fake_world_open(struct fake_world *world);
 /** Frees the pool, if it still is there, and the world; asserts that nothing is left and nothing was misused. */

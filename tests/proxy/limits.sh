@@ -1,6 +1,6 @@
 # limits.sh - what is bounded: descriptors, clients, links; and how threads share.
 # shellcheck shell=bash disable=SC2034,SC2154
-limits=(out_of_descriptors_it_waits_idly_and_recovers no_more_clients_at_once_than_allowed
+limits=(out_of_descriptors_it_waits_idly_and_recovers those_inside_get_a_free_descriptor_before_those_at_the_door no_more_clients_at_once_than_allowed
     no_more_links_at_once_than_allowed threads_share_the_port_and_the_bounds)
 
 # Processor time of the proxy so far, in hundredths of a second.
@@ -50,6 +50,30 @@ out_of_descriptors_it_waits_idly_and_recovers()
         hang_up "$n"
     done
     expect_quiet
+    end_proxy
+}
+
+# With room for seven the fourth client is in without a link. What others leave is for its link, not for a fifth client.
+those_inside_get_a_free_descriptor_before_those_at_the_door()
+{
+    local n
+    start_redis
+    start_proxy --backend "${address[redis]}" --max-clients 100
+    prlimit --pid "${pid[proxy]}" --nofile="$(limit_with_room_for 7)":
+    for n in {1..6}; do
+        connect "$n" "${address[proxy]}"
+        say "$n" PING
+        [ "$n" -gt 3 ] || expect "the answer to client $n" "$(hear "$n")" +PONG
+    done
+    for n in {1..3}; do
+        hang_up "$n"
+        expect "the answer to client $((n + 3)), in the place of another" "$(hear $((n + 3)))" +PONG
+    done
+    for n in {4..6}; do
+        hang_up "$n"
+    done
+    expect_quiet
+    expect "clients that got no link" "$(figure clients unserved)" 0
     end_proxy
 }
 

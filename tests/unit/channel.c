@@ -55,6 +55,7 @@ Test(channel, an_end_of_file_is_read_as_often_as_asked_until_the_turn_ends)
     begin(&owner, &protocol_raw);
     struct channel *channel = owner.channel;
     testing_peer_say(owner.peer, "bye", 3);
+    fake_owner_settle(&owner);
     testing_peer_cut(owner.peer, LINK_CLOSED_BY_PEER);
     fake_owner_settle(&owner); /* bytes before the end: reading is paused, and the end waits behind them */
     cr_assert(eq(int, link_state(owner.link), LINK_READY));

@@ -477,3 +477,93 @@ Test(link, early_alarms_and_shuffled_descriptors_change_nothing)
         fake_owner_end(&owner);
     }
 }
+
+/* ---- a life of chance ---- */
+
+enum {
+    LIVES = 3
+};
+
+static void act(struct fake_owner *owner, struct link **links)
+{
+    static const enum testing_behaviour ways[] = {TESTING_ACCEPT, TESTING_ACCEPT, TESTING_REFUSE, TESTING_BLACK_HOLE,
+        TESTING_ACCEPT_AND_CLOSE, TESTING_ACCEPT_AND_RESET, TESTING_UNREACHABLE, TESTING_SILENT};
+    struct link **link = &links[testing_random(owner->t) % LIVES];
+
+    switch (testing_random(owner->t) % 8) {
+    case 0:
+    case 1:
+        link_start(*link);
+        break;
+    case 2:
+        link_stop(*link);
+        break;
+    case 3:
+        link_free(*link);
+        *link = link_new(owner->driver, FAKE_ADDRESS, &owner->options);
+        break;
+    case 4:
+        testing_peer_cut(owner->peer, testing_random(owner->t) % 2 ? LINK_RESET : LINK_CLOSED_BY_PEER);
+        break;
+    case 5:
+        if (owner->hears) /* an end behind bytes that nobody reads is not seen */
+            testing_peer_say(owner->peer, "unasked", 7);
+        break;
+    default:
+        testing_peer_behave(owner->peer, ways[testing_random(owner->t) % 8]);
+        break;
+    }
+    if (testing_random(owner->t) % 3)
+        fake_owner_run(owner, (double)(testing_random(owner->t) % 4000) / 1000);
+}
+
+static unsigned sockets_of(struct link **links)
+{
+    unsigned n = 0;
+
+    for (int i = 0; i < LIVES; i++)
+        n += link_state(links[i]) >= LINK_CONNECTING && link_state(links[i]) <= LINK_DRAINING;
+    return n;
+}
+
+static void live(unsigned seed, const struct protocol *protocol)
+{
+    struct fake_owner owner;
+    struct link *links[LIVES];
+
+    fake_owner_begin(&owner, TESTING_ACCEPT);
+    for (unsigned i = 0; i < seed; i++)
+        testing_random(owner.t);
+    testing_early_alarms(owner.t, seed % 2);
+    testing_shuffle(owner.t, seed % 3 == 0);
+    testing_peer_delay(owner.peer, 0.01 * (seed % 5), 0.02 * (seed % 3));
+    testing_peer_serve(owner.peer, fake_ack, NULL);
+    owner.options.protocol = protocol;
+    owner.hears = seed % 2;
+    owner.backoff.max_attempts = seed % 7;
+    for (int i = 0; i < LIVES; i++)
+        links[i] = link_new(owner.driver, FAKE_ADDRESS, &owner.options);
+    for (int i = 0; i < 60; i++) {
+        act(&owner, links);
+        cr_assert(eq(uint, testing_open_descriptors(owner.t), sockets_of(links)), "seed %u", seed);
+        owner.n_heard = 0;
+    }
+    testing_peer_behave(owner.peer, TESTING_ACCEPT);
+    fake_owner_run(&owner, 200);
+    cr_assert(eq(uint, testing_peer_open(owner.peer), sockets_of(links)), "seed %u", seed);
+    for (int i = 0; i < LIVES; i++) {
+        enum link_state state = link_state(links[i]);
+        cr_assert(state == LINK_READY || state == LINK_IDLE || state == LINK_OFFLINE, "seed %u: %s", seed,
+            link_state_name(state));
+        link_free(links[i]);
+    }
+    fake_owner_end(&owner);
+}
+
+Test(link, whatever_happens_each_link_has_one_socket_at_most_and_settles)
+{
+    for (unsigned seed = 0; seed < 150; seed++) {
+        live(seed, &fake_hello);
+        live(seed, &protocol_raw);
+    }
+}

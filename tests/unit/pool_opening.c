@@ -60,26 +60,29 @@ Test(pool_opening, the_limit_gains_one_a_limits_worth_of_successes_up_to_its_max
     fake_world_end(&world);
 }
 
-Test(pool_opening, time_outs_halve_the_limit_at_most_once_a_connect_timeout)
+Test(pool_opening, a_wave_of_time_outs_halves_the_limit_once_and_never_to_none)
 {
-    struct fake_user users[8] = {0};
+    static const unsigned expected[] = {4, 2, 1, 1};
     struct fake_world world;
 
     fake_world_begin(&world);
     fake_world_open(&world);
-    fake_peer(&world, a, TESTING_BLACK_HOLE);
-    for (int i = 0; i < 8; i++) { /* they time out from 3 to 6.5 */
-        users[i].lease.timeout = 20;
-        fake_ask(&world, &users[i], a);
-        fake_run(&world, 0.5);
+    struct testing_peer *peer = fake_peer(&world, a, TESTING_ACCEPT);
+    for (int wave = 0; wave < 4; wave++) {
+        struct fake_user users[8] = {0}, once = {0};
+        testing_peer_behave(peer, TESTING_ACCEPT);
+        fake_hold(&world, &once, a); /* it is not failing: what follows are no probes */
+        pool_release(&once.lease, POOL_DISCARD);
+        testing_peer_behave(peer, TESTING_BLACK_HOLE);
+        for (int i = 0; i < 8; i++) { /* those that are opened time out from 3 to 5.8 */
+            fake_ask(&world, &users[i], a);
+            fake_run(&world, 0.4);
+        }
+        fake_run(&world, 10);
+        cr_assert(eq(uint, fake_host_stats(fake_host(&world, a)).connect_limit, expected[wave]));
+        fake_run(&world, 200); /* over quiet times it stays as it is */
+        cr_assert(eq(uint, fake_host_stats(fake_host(&world, a)).connect_limit, expected[wave]));
     }
-    const struct pool_host *host = fake_host(&world, a);
-    fake_run(&world, 1.9);
-    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 4));
-    fake_run(&world, 0.4);
-    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 2));
-    fake_run(&world, 500); /* over quiet times it stays as it is */
-    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 2));
     fake_world_end(&world);
 }
 

@@ -15,8 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "linkpool/testing.h"
 #include "pool/internal.h"
-#include "tests/fakes/owner.h"
+#include "tests/fakes/session.h"
 #include "tests/fakes/shared.h"
 
 enum {
@@ -314,7 +315,7 @@ static void use_channel(struct game *g, struct user *user)
 
 static const struct protocol *protocol_for(struct game *g, unsigned i)
 {
-    return i == 2 ? &g->protocol : i == 3 ? &fake_hello : NULL;
+    return i == 2 ? &g->protocol : i == 3 ? &fake_session : NULL;
 }
 
 static struct pool_endpoint endpoint_of(struct game *g, unsigned i)
@@ -584,7 +585,8 @@ static void trouble_system(struct game *g)
         testing_fail_call(g->t, (enum testing_call)below(g, TESTING_CALLS), 0, 0, false);
         break;
     default:
-        testing_fail_call(g->t, (enum testing_call)below(g, TESTING_CALLS), 1 + below(g, 3), error, once_in(g, 6));
+        testing_fail_call(g->t, (enum testing_call)below(g, TESTING_CALLS), 1 + below(g, 3), error,
+            error != EAGAIN && error != EINTR && once_in(g, 6)); /* "again" for ever is no system's answer */
         break;
     }
 }
@@ -647,6 +649,7 @@ static void on_transition(void *data, const struct pool_host *host, const struct
     struct pool_host_stats stats;
 
     pool_host_stats(host, &stats, sizeof stats);
+    if (getenv("RTRACE")) fprintf(stderr, "%.6f %s link %llu %s -> %s (%s, %s, errno %d, delay %g) line %u\n", transition->now, pool_host_address(host), (unsigned long long)transition->link, link_state_name(transition->from), link_state_name(transition->to), transition->event, link_reason_text(transition->reason), transition->system_errno, transition->delay, host->line.n);
     HOLDS((struct game *)data, transition->from != transition->to && transition->from != LINK_CLOSED);
 }
 
@@ -658,7 +661,7 @@ static void begin(struct game *g)
         g->users[i].game = g;
     for (unsigned i = 0; i < PEERS; i++) {
         g->peers[i] = testing_peer_add(g->t, addresses[i], (enum testing_behaviour)(once_in(g, 3) ? below(g, 8) : 0));
-        testing_peer_serve(g->peers[i], i == 3 ? fake_ack : testing_echo, NULL);
+        testing_peer_serve(g->peers[i], testing_echo, NULL);
     }
     g->ways = (struct fake_shared_ways){.speaks_at_open = once_in(g, 2),
         .speaks_at_close = once_in(g, 2),
@@ -678,6 +681,7 @@ static void begin(struct game *g)
     draw_pool_options(g);
     draw_host_options(g);
     g->observer = (struct pool_observer){.size = sizeof g->observer, .transition = on_transition, .data = g};
+    g->ways.refuses = g->ways.refuses && g->backoff.stable_after == 10; /* else it is dialled in a circle */
     g->options.wait_timeout = TIME_OF(g, 0.5, 5);
     g->options.host = &g->host;
     g->options.env = testing_env(g->t);
@@ -706,6 +710,13 @@ static void calm_down(struct game *g)
             release(g, &g->users[i], POOL_REUSE);
 }
 
+static bool has_no_host(const struct user *user)
+{
+    const struct pool_target *target = pool__claim(&user->lease)->target;
+
+    return target && !target->pick.n;
+}
+
 static void bring_all_back(struct game *g)
 {
     struct pool_endpoint endpoints[PEERS];
@@ -713,9 +724,16 @@ static void bring_all_back(struct game *g)
 
     for (unsigned i = 0; i < PEERS; i++)
         endpoints[n++] = endpoint_of(g, i);
-    for (unsigned i = 0; i < TARGETS; i++)
-        if (g->targets[i])
-            pool_target_update(g->targets[i], endpoints, n);
+    for (unsigned i = 0; i < TARGETS; i++) {
+        if (!g->targets[i] || pool_target_update(g->targets[i], endpoints, n) != LINKPOOL_EFULL)
+            continue;
+        g->options.max_hosts = 100;
+        pool_set_options(g->pool, &g->options);
+        HOLDS(g, pool_target_update(g->targets[i], endpoints, n) == 0);
+    }
+    for (unsigned i = 0; i < USERS; i++) /* those in line where there is no host, nor will be: it drains */
+        if (g->users[i].state == USER_WAITING && has_no_host(&g->users[i]))
+            cancel(g, &g->users[i]);
     for (struct pool_host *host = NULL; (host = pool_next_host(g->pool, host));)
         pool_host_start(host);
 }
