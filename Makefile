@@ -113,6 +113,14 @@ test: ## all tests, in under 3 minutes; installs what is missing
 	@tests/deps.sh build test
 	@$(MAKE) KIND=release all
 	@$(MAKE) KIND=debug $(TESTS:%=run-%) run-outside
+$(B)/stream: $(B)/tests/proxy/stream.o $(B)/libexamples.a
+	@echo "  LD $@"
+	@$(LINK) $^ -o $@
+run-proxy: examples $(B)/stream
+	tests/proxy/run.sh $(B)
+proxy: ## lbproxy before nginx and redis, with curl, wrk and redis-benchmark
+	@tests/deps.sh build proxy
+	@$(MAKE) KIND=release run-proxy
 controls: ## planted faults: each must turn its run red
 	@$(MAKE) KIND=asan $(BUILD)/asan/controls
 	@$(MAKE) KIND=debug $(BUILD)/debug/controls
@@ -155,6 +163,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples tests $(SUITES) outside ids test controls check verify-ids cover lint bench demo install uninstall \
+.PHONY: all lib examples proxy run-proxy tests $(SUITES) outside ids test controls check verify-ids cover lint bench demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

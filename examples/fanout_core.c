@@ -13,7 +13,6 @@
 #include <string.h>
 
 struct fanout {
-    struct pool *pool;
     unsigned n;
     struct pool_host *hosts[FANOUT_MAX_BACKENDS];
     char *backends[FANOUT_MAX_BACKENDS];
@@ -194,7 +193,6 @@ struct fanout *fanout_new(struct pool *pool, const char *const *backends, unsign
     fanout = calloc(1, sizeof *fanout);
     if (fanout == NULL)
         return NULL;
-    fanout->pool = pool;
     for (unsigned i = 0; i < n; i++) {
         fanout->backends[i] = strdup(backends[i]);
         fanout->hosts[i] = fanout->backends[i] == NULL ? NULL : pool_host(pool, backends[i]);

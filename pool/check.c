@@ -37,7 +37,7 @@ static void check_link(const struct pool_host *host, const struct link *link, en
         assert(!link__node_is_set(&link->timer));
         break;
     default:
-        assert(!"a link without a state that a list is for");
+        assert(false && "a link without a state that a list is for");
     }
 }
 

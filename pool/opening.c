@@ -148,6 +148,8 @@ static bool can_open_for(struct pool_host *host, const struct pool_lease *lease)
     if (lease && lease->flags & POOL_FRESH && pool__sockets(host) >= pool__options(host)->max_links &&
         host->lists[PLACE_IDLE])
         link__end(host->lists[PLACE_IDLE]->prev, LINK_MADE_ROOM, 0);
+    if (pool__opening(host) >= (pool__of(host)->options.max_connecting + 1) / 2)
+        return false; /* the other half is for the other hosts */
     return pool__can_open(host);
 }
 
@@ -324,8 +326,6 @@ static enum outcome open_one(struct pool_line *line)
         return NOT_NOW;
     if (pool->n_opening >= pool->options.max_connecting)
         return NO_ATTEMPT_LEFT;
-    if (pool__opening(host) >= (pool->options.max_connecting + 1) / 2)
-        return NOT_NOW; /* the other half is for the other hosts */
     if (pool->n_links >= pool->options.max_links && (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {

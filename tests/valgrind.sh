@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 valgrind -q --trace-children=yes --leak-check=full --show-leak-kinds=definite,indirect \
     --errors-for-leak-kinds=definite,indirect --log-file="$work/log.%p" \
-    "$binary" --timeout 300 --tap="$work/tap" "$@"
+    "$binary" -j"$(nproc)" --timeout 300 --tap="$work/tap" "$@"
 status=$?
 
 tests=$(grep -c ' - .*::' "$work/tap")

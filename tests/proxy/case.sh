@@ -2,7 +2,7 @@
 #
 # A case is a function; run_case gives it a process and a folder of its own ($dir). It passes by returning, and fails
 # by saying why (fail). Nothing waits without a deadline, and nothing is awaited by sleeping so long.
-# shellcheck shell=bash disable=SC2154 # bin and work are run.sh's
+# shellcheck shell=bash disable=SC2154,SC2093,SC1083 # bin and work are run.sh's; exec {name[i]} opens and closes descriptors
 
 declare -A pid address # of the programs started in this case, by name
 
@@ -124,7 +124,8 @@ end_case()
     wait 2>/dev/null
 }
 
-# run_case NAME: in a process of its own. Prints a line, and what was said where it fails.
+# run_case NAME: in a process of its own. Prints a line, with what the case says as "note: ", and all it said where it
+# fails.
 run_case()
 {
     local name=$1 begin
@@ -132,7 +133,7 @@ run_case()
     dir=$work/$name
     mkdir "$dir"
     if ( trap end_case EXIT; trap 'exit 1' TERM INT HUP; "$name" ) >"$dir.said" 2>&1; then
-        echo "passed  ${name//_/ } ($(($(milliseconds) - begin)) ms)"
+        echo "passed  ${name//_/ } ($(($(milliseconds) - begin)) ms)$(sed -n 's/^note:/,/p' "$dir.said")"
         touch "$dir.passed"
     else
         echo "FAILED  ${name//_/ } ($(($(milliseconds) - begin)) ms)"
@@ -156,7 +157,7 @@ end_proxy()
 {
     kill -TERM "${pid[proxy]}"
     status_of proxy
-    expect "lbproxy's exit status" $status 0
+    expect "lbproxy's exit status" "$status" 0
     expect "what lbproxy said to stderr" "$(cat "$dir/proxy.err")" ""
 }
 
@@ -226,7 +227,7 @@ connect()
 
 hang_up()
 {
-    exec {line[$1]}>&-
+    exec {line["$1"]}>&-
     unset "line[$1]"
 }
 

@@ -66,10 +66,15 @@ totals_agree()
     expect_range "bytes passed to clients" "$(sum_of bytes_from)" "$received" $((received + failed * 1300))
 }
 
+descriptors_but_links_are()
+{
+    [ $(($(descriptors_of proxy) - $(figure links open))) = "$1" ]
+}
+
 # Kills one backend after the other while the clients ask, then all at once.
 a_thousand_clients_outlive_killed_backends()
 {
-    local name descriptors links
+    local name descriptors
     for name in a b c; do
         start_backend $name 127.0.0.1:0 --body 1000 --delay 0.1
     done
@@ -86,15 +91,15 @@ a_thousand_clients_outlive_killed_backends()
     kill_and_revive a b c
     is_over client && fail "the client was over before the last backend was back"
     status_of client 30
-    expect "the client's exit status: $(cat "$dir/client.err")" $status 0
+    expect "the client's exit status: $(cat "$dir/client.err")" "$status" 0
     expect_quiet
     expect "requests that nobody ended within their time" "$(grep -c '^failed .* timed out$' "$dir/client.log")" 0
     requests_agree
     totals_agree
-    links=$(figure links open)
-    expect_range "links left: one is kept up a backend" "$links" 0 3
-    expect "descriptors left but for these" $(($(descriptors_of proxy) - links)) "$descriptors"
-    echo "$(wc -l <"$dir/answered") requests answered, $(wc -l <"$dir/failed") failed"
+    expect_range "links left: one is kept up a backend" "$(figure links open)" 0 3
+    # the look that tells of links has a descriptor too, until lbproxy sees it hang up: a leak would stay
+    await 5 "no descriptor is left but for links" descriptors_but_links_are "$descriptors"
+    echo "note: $(wc -l <"$dir/answered") requests answered, $(wc -l <"$dir/failed") failed"
     end_proxy
 }
 

@@ -1,6 +1,6 @@
 # life.sh - lbproxy's beginning and end: its options, its page, its signals.
 # shellcheck shell=bash disable=SC2034,SC2154
-life=(each_bad_option_is_named_in_a_line help_and_version_are_told the_page_says_how_things_are
+life=(each_bad_option_is_named_in_a_line help_version_and_manual_tell_of_each_option the_page_says_how_things_are
     sigterm_lets_clients_finish sigterm_ends_by_the_drain_timeout sigint_twice_ends_at_once quiet_clients_are_closed)
 
 # refuses WORDS OPTION...: exit status 2, and one line to stderr that names these.
@@ -10,7 +10,7 @@ refuses()
     shift
     said=$(timeout 5 "$bin/lbproxy" "$@" 2>&1 >/dev/null)
     status=$?
-    expect "exit status of lbproxy $* ($said)" $status 2
+    expect "exit status of lbproxy $* ($said)" "$status" 2
     expect "lines that lbproxy $* said" "$(wc -l <<<"$said")" 1
     case $said in
     "lbproxy: $words"*) ;;
@@ -70,10 +70,13 @@ address_in_use_is_named()
     end_proxy
 }
 
-help_and_version_are_told()
+help_version_and_manual_tell_of_each_option()
 {
     local option
     "$bin/lbproxy" --help >"$dir/help" || fail "--help: exit status $?"
+    for option in $(sed -n 's/^  --\([a-z-]*\).*/\1/p' "$dir/help") help version; do
+        grep -q "^\.It Fl -$option\b" docs/lbproxy.1 || fail "the manual page does not tell of --$option"
+    done
     for option in listen backend policy mode threads max-clients max-links connect-timeout idle-timeout drain-timeout status; do
         grep -q -- "^  --$option " "$dir/help" || fail "--help does not tell of --$option"
     done
@@ -142,7 +145,7 @@ sigterm_lets_clients_finish()
     is_served client || fail "the client is not served to its end after a second SIGTERM"
     hang_up client
     status_of proxy 5
-    expect "exit status" $status 0
+    expect "exit status" "$status" 0
     expect "what lbproxy said to stderr" "$(cat "$dir/proxy.err")" ""
 }
 
@@ -154,7 +157,7 @@ sigterm_ends_by_the_drain_timeout()
     kill -TERM "${pid[proxy]}"
     status_of proxy 5
     expect_range "milliseconds until the end" $(($(milliseconds) - begin)) 450 2500
-    expect "exit status" $status 0
+    expect "exit status" "$status" 0
     hear client
     expect "what read says of the client: 1 closed" $? 1
 }
@@ -167,7 +170,7 @@ sigint_twice_ends_at_once()
     is_served client || fail "the client is not served after the first SIGINT"
     kill -INT "${pid[proxy]}"
     status_of proxy 2
-    expect "exit status" $status 130
+    expect "exit status" "$status" 130
     hear client
     expect "what read says of the client: 1 closed" $? 1
     expect "what lbproxy said to stderr" "$(cat "$dir/proxy.err")" ""

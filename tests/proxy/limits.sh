@@ -77,20 +77,23 @@ those_inside_get_a_free_descriptor_before_those_at_the_door()
     end_proxy
 }
 
-no_more_clients_at_once_than_allowed()
+# two_of_four OPTION...: four clients come to a proxy that serves two of them at once.
+two_of_four()
 {
     local n
     start_redis
-    start_proxy --backend "${address[redis]}" --max-clients 2
+    start_proxy --backend "${address[redis]}" "$@"
     for n in {1..4}; do
         connect "$n" "${address[proxy]}"
         say "$n" PING
     done
     expect "the answer to client 1" "$(hear 1)" +PONG
     expect "the answer to client 2" "$(hear 2)" +PONG
-    expect "clients open" "$(figure clients open)" 2
-    expect "clients accepted" "$(figure clients accepted)" 2
-    page_has 'listener full' || fail "the page does not say that the listener is full: $(page)"
+}
+
+others_take_their_places()
+{
+    local n
     for n in 1 2; do
         hang_up $n
         expect "the answer to client $((n + 2)), in the place of another" "$(hear $((n + 2)))" +PONG
@@ -101,27 +104,21 @@ no_more_clients_at_once_than_allowed()
     end_proxy
 }
 
+no_more_clients_at_once_than_allowed()
+{
+    two_of_four --max-clients 2
+    expect "clients open" "$(figure clients open)" 2
+    expect "clients accepted" "$(figure clients accepted)" 2
+    page_has 'listener full' || fail "the page does not say that the listener is full: $(page)"
+    others_take_their_places
+}
+
 no_more_links_at_once_than_allowed()
 {
-    local n
-    start_redis
-    start_proxy --backend "${address[redis]}" --max-links 2
-    for n in {1..4}; do
-        connect "$n" "${address[proxy]}"
-        say "$n" PING
-    done
-    expect "the answer to client 1" "$(hear 1)" +PONG
-    expect "the answer to client 2" "$(hear 2)" +PONG
+    two_of_four --max-links 2
     await 5 "the others wait for a link" figure_is links waiting 2
     expect "links open" "$(figure links open)" 2
-    for n in 1 2; do
-        hang_up $n
-        expect "the answer to client $((n + 2)), by a link given back" "$(hear $((n + 2)))" +PONG
-    done
-    hang_up 3
-    hang_up 4
-    expect_quiet
-    end_proxy
+    others_take_their_places
 }
 
 # The kernel chooses the thread: that one of two gets all of forty is a matter of 2^-39.

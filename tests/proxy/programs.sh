@@ -1,7 +1,7 @@
 # programs.sh - real servers behind lbproxy, and real clients before it.
 # shellcheck shell=bash disable=SC2034,SC2154
 programs=(curl_gets_what_nginx_has wrk_and_nginx_count_the_same redis_benchmark_and_redis_count_the_same
-    unix_sockets_serve_on_either_side)
+    unix_sockets_serve_on_either_side quickstart_and_fanout_talk_to_redis)
 
 # all_equal FILE COUNT COPY...: so many copies, each the same as the file.
 all_equal()
@@ -36,21 +36,21 @@ curl_gets_what_nginx_has()
 # wrk's connections end in the middle of their last requests: nginx has counted those, wrk has not.
 wrk_and_nginx_count_the_same()
 {
-    local connections=50 done accepted requests accepted_before requests_before
+    local connections=50 answered accepted requests accepted_before requests_before
     start_nginx
     start_proxy --backend "${address[nginx]}" --threads 2
     read -r accepted_before requests_before < <(nginx_counts)
     wrk -t 2 -c $connections -d 3s --timeout 5s "http://${address[proxy]}/small" >"$dir/wrk" || fail "wrk: exit status $?"
     cat "$dir/wrk"
     grep -E 'Socket errors|Non-2xx' "$dir/wrk" && fail "wrk met errors"
-    done=$(awk '$2 == "requests" { print $1 }' "$dir/wrk")
-    [ "$done" -gt 1000 ] || fail "wrk: $done requests in 3 seconds"
+    answered=$(awk '$2 == "requests" { print $1 }' "$dir/wrk")
+    [ "$answered" -gt 1000 ] || fail "wrk: $answered requests in 3 seconds"
     expect_quiet
     read -r accepted requests < <(nginx_counts)
     accepted=$((accepted - accepted_before - 1)) # but for this look itself
     requests=$((requests - requests_before - 1))
     expect "links that nginx has accepted" $accepted $(($(sum_of opened) - $(sum_of failed)))
-    expect_range "requests that nginx has counted" $requests "$done" $((done + connections))
+    expect_range "requests that nginx has counted" $requests "$answered" $((answered + connections))
     expect_range "clients accepted by lbproxy" "$(figure clients accepted)" $connections $((connections + 1))
     end_proxy
 }
@@ -91,4 +91,26 @@ unix_sockets_serve_on_either_side()
     expect_quiet
     end_proxy
     [ ! -e "$dir/proxy.sock" ] || fail "lbproxy has left its socket's file"
+}
+
+# The other example programs, as the README and their help say.
+quickstart_and_fanout_talk_to_redis()
+{
+    start_redis
+    expect "quickstart's answer" "$("$bin/quickstart" "${address[redis]}")" $'+PONG\r'
+    expect "quickstart's answer to another line" "$("$bin/quickstart" "unix:$dir/redis.sock" 'STRLEN none')" $':0\r'
+    "$bin/quickstart" "unix:$dir/none.sock" >"$dir/out" 2>"$dir/err"
+    expect "quickstart's exit status where nobody listens" $? 1
+    grep -q "^quickstart: unix:$dir/none.sock: " "$dir/err" || fail "quickstart does not say where: $(cat "$dir/err")"
+    start fanout "$bin/fanout" --backend "${address[redis]}" --backend "unix:$dir/none.sock" --backend "unix:$dir/redis.sock"
+    connect client "${address[fanout]}"
+    say client PING
+    expect "the first backend's answer" "$(hear client)" "${address[redis]}: +PONG"
+    case $(hear client) in "unix:$dir/none.sock is missing: "*) ;; *) fail "the backend that is not there is not named" ;; esac
+    expect "the third backend's answer" "$(hear client)" "unix:$dir/redis.sock: +PONG"
+    expect "how many have answered" "$(hear client)" "2 of 3"
+    kill -TERM "${pid[fanout]}"
+    status_of fanout
+    expect "fanout's exit status" "$status" 0
+    expect "what fanout said to stderr" "$(cat "$dir/fanout.err")" ""
 }

@@ -1,18 +1,18 @@
 #!/bin/bash
 # run.sh - lbproxy in tcp mode before real servers, with real clients: nginx, redis-server, curl, wrk, redis-benchmark.
 #
-# Usage: run.sh DIRECTORY [CASE...]    the one with the programs: lbproxy, backend, demo_client, stream
+# Usage: run.sh DIRECTORY [CASE...]    the one with the programs: all examples, and stream
 # All on loopback, at ports that the system picks, in a temporary folder. A line a case, then their sum; exit status 0
 # only if all passed, and nothing is left running. With a sanitized lbproxy memory is not measured; all else is.
 set -u
-cd "$(dirname "$0")/../.." || exit 1
 bin=$(cd "${1:?run.sh: the directory of the programs is missing}" && pwd) || exit 1
 shift
-for program in "$bin"/{lbproxy,backend,demo_client,stream} nginx redis-server redis-cli redis-benchmark curl wrk prlimit; do
+cd "$(dirname "$0")/../.." || exit 1
+for program in "$bin"/{lbproxy,backend,demo_client,quickstart,fanout,stream} nginx redis-server redis-cli redis-benchmark curl wrk prlimit; do
     command -v "$program" >/dev/null || { echo "run.sh: $program: not a program" >&2; exit 1; }
 done
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=1}
-ulimit -n "$(ulimit -Hn)" # a thousand clients, and their links
+ulimit -Sn 8192 || exit 1 # a thousand clients, and their links
 
 for cases in case streams programs crowd limits life; do
     # shellcheck source=/dev/null
@@ -27,25 +27,43 @@ if [ $# != 0 ]; then
 fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/linkpool-proxy.XXXXXX") || exit 1
-background=()
+declare -A group # of the processes of each case under way, by its name
 end_run()
 {
-    [ ${#background[@]} = 0 ] || kill "${background[@]}" 2>/dev/null
+    for name in "${!group[@]}"; do
+        kill -TERM -- "-${group[$name]}" 2>/dev/null
+    done
     wait
     rm -rf "$work"
 }
 trap end_run EXIT
 trap 'exit 1' INT TERM HUP
 
+# launch_case NAME: in a process group of its own, so that all of it can be ended.
+launch_case()
+{
+    set -m
+    run_case "$1" &
+    set +m
+    group[$1]=$!
+}
+
+await_case()
+{
+    wait "${group[$1]}"
+    unset "group[$1]"
+}
+
 for name in "${beside[@]}"; do
-    run_case "$name" &
-    background+=($!)
+    launch_case "$name"
 done
 for name in "${one_by_one[@]}"; do
-    run_case "$name"
+    launch_case "$name"
+    await_case "$name"
 done
-[ ${#background[@]} = 0 ] || wait "${background[@]}"
-background=()
+for name in "${beside[@]}"; do
+    await_case "$name"
+done
 
 count()
 {

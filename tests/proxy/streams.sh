@@ -26,7 +26,7 @@ streams_end()
     local end
     for end in client backend; do
         status_of $end "$1"
-        expect "the $end's end of the stream: $(cat "$dir/$end.err")" $status 0
+        expect "the $end's end of the stream: $(cat "$dir/$end.err")" "$status" 0
     done
     expect_quiet
     expect "clients served" "$(figure clients served)" 1
@@ -66,9 +66,9 @@ slowly()
     streams_end 60
     after=$(peak_memory)
     if is_sanitized; then
-        echo "memory is not measured in a sanitized build"
+        echo "note: memory is not measured in a sanitized build"
     else
-        echo "$1 to $2: $before KiB before, $after KiB at most"
+        echo "note: memory $before KiB before, $after KiB at most"
         expect_range "KiB that lbproxy's memory has grown at most" $((after - before)) 0 1023
     fi
 }

@@ -26,7 +26,6 @@ Test(pool_acquire, a_ready_link_is_handed_out_at_once_for_free)
 
     begin(&world, 64);
     fake_hold(&world, &user, a);
-    fake_exchange(&world, &user);
     fake_give_back(&user);
     fake_settle(&world);
     uint64_t allocated = testing_allocations(world.t), calls = 0, since = 0;
@@ -215,6 +214,22 @@ Test(pool_acquire, avoid_asks_for_another_host)
     }
 }
 
+Test(pool_acquire, the_wish_of_one_lease_moves_nobody_else)
+{
+    struct fake_user user = {0}, next = {0};
+    struct fake_world world;
+
+    begin(&world, 64);
+    fake_echo(&world, b);
+    struct pool_target *target = fake_target(&world, "db", &pool_pick_first, both, 2);
+    user.lease.avoid = pool_target_host(target, 0);
+    fake_hold(&world, &user, "db");
+    fake_give_back(&user);
+    fake_hold(&world, &next, "db");
+    cr_assert(eq(ptr, next.lease.host, pool_target_host(target, 0)));
+    fake_world_end(&world);
+}
+
 Test(pool_acquire, avoid_holds_only_while_another_host_can)
 {
     const struct pool_picker *const pickers[] = {&pool_pick_first, &pool_round_robin};
@@ -275,6 +290,24 @@ Test(pool_acquire, nothing_rearms_a_deadline)
     fake_run(&world, 5);
     cr_assert(eq(int, user.status, LINKPOOL_ETIMEDOUT));
     cr_assert(epsilon_eq(dbl, user.told_at - asked, 7, 1e-9));
+    fake_world_end(&world);
+}
+
+Test(pool_acquire, a_shorter_time_holds_for_those_who_come_after_it_was_set)
+{
+    struct fake_user holder = {0}, before = {0}, after = {0};
+    struct fake_world world;
+
+    begin(&world, 1);
+    fake_hold(&world, &holder, a);
+    double asked = testing_now(world.t);
+    fake_ask(&world, &before, a);
+    world.options.wait_timeout = 1;
+    cr_assert(eq(int, pool_set_options(world.pool, &world.options), 0));
+    fake_ask(&world, &after, a);
+    fake_run(&world, 10);
+    cr_assert(epsilon_eq(dbl, after.told_at - asked, 1, 1e-9));
+    cr_assert(epsilon_eq(dbl, before.told_at - asked, 5, 1e-9));
     fake_world_end(&world);
 }
 

@@ -197,7 +197,7 @@ Test(pool_end, free_tells_everybody_before_it_returns)
     cr_assert(eq(uint, coming.done, 1));
     cr_assert(eq(uint, testing_open_descriptors(world.t), 0));
     fake_run(&world, 100);
-    cr_assert(eq(uint, world.told, 5)); /* each once */
+    cr_assert(eq(uint, world.told, 6)); /* each once */
     fake_world_end(&world);
 }
 

@@ -84,6 +84,30 @@ Test(pool_verdict, links_that_die_together_are_one_event)
     fake_world_end(&world);
 }
 
+Test(pool_verdict, what_began_before_the_last_failure_belongs_to_it)
+{
+    struct fake_user users[2] = {0}, patient = {.lease = {.flags = POOL_WAIT_FOR_READY, .timeout = INFINITY}};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, TESTING_ACCEPT);
+    for (int i = 0; i < 2; i++)
+        fake_hold(&world, &users[i], a);
+    struct pool_host *host = users[0].lease.host;
+    fake_give_back(&users[0]);
+    testing_conn_cut(testing_peer_conn(peer, 0), LINK_RESET);
+    fake_settle(&world);
+    fake_ask(&world, &patient, a);
+    fake_run(&world, 1);
+    cr_assert(eq(int, patient.status, POOL_READY)); /* a probe's */
+    cr_assert(eq(uint, fake_host_stats(host).failures, 1));
+    fake_give_back(&users[1]);
+    testing_conn_cut(testing_peer_conn(peer, 0), LINK_RESET); /* as old as the first */
+    fake_settle(&world);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_RESET], 2));
+    cr_assert(eq(uint, fake_host_stats(host).failures, 1));
+    fake_world_end(&world);
+}
+
 Test(pool_verdict, a_host_with_a_ready_link_is_never_failing)
 {
     struct fake_user holder = {0}, waiter = {0};

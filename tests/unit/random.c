@@ -25,7 +25,7 @@ enum {
     PEERS = 6,
     PINS = 5,
     TARGETS = 3,
-    STEPS = 150,
+    STEPS = 300,
     DEEPEST = 3
 };
 
@@ -104,8 +104,6 @@ static double time_of(struct game *g, const double *from, size_t n)
 
 static void holds(const struct game *g, bool condition, const char *text, int line)
 {
-    if (!condition)
-        fprintf(stderr, "XX seed %llu, line %d: %s\n", (unsigned long long)g->seed, line, text);
     cr_assert(eq(int, condition, true), "seed %llu, line %d: %s", (unsigned long long)g->seed, line, text);
 }
 #define HOLDS(g, condition) holds((g), (condition), #condition, __LINE__)
@@ -649,7 +647,6 @@ static void on_transition(void *data, const struct pool_host *host, const struct
     struct pool_host_stats stats;
 
     pool_host_stats(host, &stats, sizeof stats);
-    if (getenv("RTRACE")) fprintf(stderr, "%.6f %s link %llu %s -> %s (%s, %s, errno %d, delay %g) line %u\n", transition->now, pool_host_address(host), (unsigned long long)transition->link, link_state_name(transition->from), link_state_name(transition->to), transition->event, link_reason_text(transition->reason), transition->system_errno, transition->delay, host->line.n);
     HOLDS((struct game *)data, transition->from != transition->to && transition->from != LINK_CLOSED);
 }
 
@@ -704,17 +701,30 @@ static void calm_down(struct game *g)
         testing_peer_greet(g->peers[i], NULL, 0);
         testing_peer_cut_after(g->peers[i], SIZE_MAX, LINK_RESET);
     }
-    g->ways.refuses = false;
+    g->ways.refuses = false; /* links that were refused have no room until told otherwise: others take their place */
+    for (struct pool_host *host = NULL; (host = pool_next_host(g->pool, host));)
+        pool_host_recycle(host, 0);
     for (unsigned i = 0; i < USERS; i++)
         if (g->users[i].state == USER_HOLDING)
             release(g, &g->users[i], POOL_REUSE);
 }
 
+static bool is_out(const struct pool_host *host)
+{
+    return host->draining || host->n[LINK_OFFLINE];
+}
+
+/* None of its hosts is in service, nor will be: the pool, or the target, drains. */
 static bool has_no_host(const struct user *user)
 {
-    const struct pool_target *target = pool__claim(&user->lease)->target;
+    const struct pool_line *line = pool__claim(&user->lease)->line;
 
-    return target && !target->pick.n;
+    if (line->host)
+        return line->host->n[LINK_OFFLINE];
+    for (size_t i = 0; i < line->target->pick.n; i++)
+        if (!is_out(line->target->hosts[i]))
+            return false;
+    return true;
 }
 
 static void bring_all_back(struct game *g)
@@ -731,11 +741,11 @@ static void bring_all_back(struct game *g)
         pool_set_options(g->pool, &g->options);
         HOLDS(g, pool_target_update(g->targets[i], endpoints, n) == 0);
     }
-    for (unsigned i = 0; i < USERS; i++) /* those in line where there is no host, nor will be: it drains */
-        if (g->users[i].state == USER_WAITING && has_no_host(&g->users[i]))
-            cancel(g, &g->users[i]);
     for (struct pool_host *host = NULL; (host = pool_next_host(g->pool, host));)
         pool_host_start(host);
+    for (unsigned i = 0; i < USERS; i++) /* nobody else ends their waiting */
+        if (g->users[i].state == USER_WAITING && has_no_host(&g->users[i]))
+            cancel(g, &g->users[i]);
 }
 
 static void nobody_waits(struct game *g)
