@@ -8,6 +8,7 @@ LIBDIR  ?= $(PREFIX)/lib
 B        = $(BUILD)/$(KIND)
 VERSION  = 0.1.0
 MAKEFLAGS += --no-print-directory
+JOBS     = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc)) # of what is built below a target; tests run alone
 
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Werror
 FLAGS_release = -DNDEBUG
@@ -103,16 +104,16 @@ matrix: ## every public function from every callback
 outside: ## a protocol, a transport and a pool_free() from outside the tree, against what is installed
 ids: ## the reference behaviours by id: which test, passed or failed
 unit conformance matrix outside ids:
-	@$(MAKE) KIND=$(TEST_KIND) run-$@
+	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-$@
 
 TESTS = $(SUITES) $(EXAMPLE_TESTS)
 tests: ## all that `test` and `bench` run, built only
-	@$(MAKE) KIND=release all $(BENCHES:%=$(BUILD)/release/bench/%)
-	@$(MAKE) KIND=debug $(TESTS:%=$(BUILD)/debug/%)
+	@$(MAKE) $(JOBS) KIND=release all $(BENCHES:%=$(BUILD)/release/bench/%)
+	@$(MAKE) $(JOBS) KIND=debug $(TESTS:%=$(BUILD)/debug/%)
 test: ## all tests, in under 3 minutes; installs what is missing
 	@tests/deps.sh build test
-	@$(MAKE) KIND=release all
-	@$(MAKE) KIND=debug $(TESTS:%=run-%) run-outside
+	@$(MAKE) tests
+	@for test in $(TESTS) outside; do $(MAKE) KIND=debug run-$$test || exit 1; done
 $(B)/stream: $(B)/tests/proxy/stream.o $(B)/libexamples.a
 	@echo "  LD $@"
 	@$(LINK) $^ -o $@
@@ -120,29 +121,34 @@ run-proxy: examples $(B)/stream
 	tests/proxy/run.sh $(B)
 proxy: ## lbproxy before nginx and redis, with curl, wrk and redis-benchmark
 	@tests/deps.sh build proxy
-	@$(MAKE) KIND=release run-proxy
+	@$(MAKE) $(JOBS) run-proxy
 controls: ## planted faults: each must turn its run red
-	@$(MAKE) KIND=asan $(BUILD)/asan/controls
-	@$(MAKE) KIND=debug $(BUILD)/debug/controls
+	@$(MAKE) $(JOBS) KIND=asan $(BUILD)/asan/controls
+	@$(MAKE) $(JOBS) KIND=debug $(BUILD)/debug/controls
 	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
 check: controls ## the tests under the sanitizers, the core's under valgrind
-	@$(MAKE) KIND=asan $(TESTS:%=run-%) run-outside
-	@$(MAKE) KIND=debug $(SUITES:%=$(BUILD)/debug/%)
+	@$(MAKE) $(JOBS) KIND=asan lib $(TESTS:%=$(BUILD)/asan/%)
+	@for test in $(TESTS) outside; do $(MAKE) KIND=asan run-$$test || exit 1; done
+	@$(MAKE) $(JOBS) KIND=debug $(SUITES:%=$(BUILD)/debug/%)
 	for suite in $(SUITES); do tests/valgrind.sh $(BUILD)/debug/$$suite || exit 1; done
 verify-ids: ## one change of the library's source an id must turn its test red
 	tests/verify-ids.sh $(BUILD)/verify
 cover: ## lines and branches of the library that the tests reach
-	@$(MAKE) KIND=cover $(SUITES:%=$(BUILD)/cover/%)
+	@$(MAKE) $(JOBS) KIND=cover $(SUITES:%=$(BUILD)/cover/%)
 	tests/cover.sh $(BUILD)/cover $(SUITES)
 lint: ## what readers find: layout, clang-tidy, cppcheck, headers alone, symbols, imports, rooms, rules
-	@$(MAKE) KIND=release lib
+	@$(MAKE) $(JOBS) KIND=release lib
 	tests/lint/run $(BUILD)/release
 bench: ## what acquire and release cost, beside the floor
-	@$(MAKE) KIND=release $(BENCHES:%=$(BUILD)/release/bench/%)
+	@$(MAKE) $(JOBS) KIND=release $(BENCHES:%=$(BUILD)/release/bench/%)
 	@for bench in $(BENCHES); do $(BUILD)/release/bench/$$bench || exit 1; done
+docs: ## the manual pages as text, in BUILD/docs
+	@mkdir -p $(BUILD)/docs
+	@for page in $(notdir $(wildcard docs/*.[1-8])); do \
+	    groff -man -Tutf8 -ww docs/$$page >$(BUILD)/docs/$$page.txt && echo $(BUILD)/docs/$$page.txt || exit 1; done
 demo: ## three backends, lbproxy and real requests, one backend killed; installs what is missing
 	@tests/deps.sh build
-	@$(MAKE) KIND=release all
+	@$(MAKE) $(JOBS) KIND=release all
 	examples/demo.sh $(BUILD)/release
 
 # ---- install ----
@@ -163,6 +169,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples proxy run-proxy tests $(SUITES) outside ids test controls check verify-ids cover lint bench demo install uninstall \
+.PHONY: all lib examples proxy run-proxy tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

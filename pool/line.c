@@ -75,6 +75,8 @@ static void enter(struct pool *pool, struct pool_claim *claim)
     pool->n_waiting++;
     claim->state = CLAIM_WAITING;
     start_clock(pool, claim);
+    if (line->target)
+        pool__target_see(line->target);
 }
 
 int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lease)
@@ -106,10 +108,14 @@ void pool__unwait(struct pool_lease *lease)
         link__heap_drop(&pool->core.timers);
     DL_DELETE(line->first, claim);
     pool->n_waiting--;
-    if (!--line->n)
-        pool__unwant(line);
-    else if (was_first && line->target)
-        pool__look_again(line); /* the next may be one for another host */
+    if (--line->n) {
+        if (was_first && line->target)
+            pool__look_again(line); /* the next may be one for another host */
+        return;
+    }
+    pool__unwant(line);
+    if (line->target)
+        pool__target_see(line->target);
 }
 
 void pool__wait_again(struct pool_lease *lease, const struct pool_host *lost)

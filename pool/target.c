@@ -64,8 +64,8 @@ static enum link_state best(const struct pool_target *target)
         return LINK_READY;
     if (in[LINK_CONNECTING])
         return target->stuck ? LINK_BACKOFF : LINK_CONNECTING;
-    if (in[LINK_IDLE])
-        return target->stuck ? LINK_BACKOFF : LINK_IDLE;
+    if (in[LINK_IDLE]) /* an attempt is at hand while somebody waits */
+        return target->stuck ? LINK_BACKOFF : target->line.n ? LINK_CONNECTING : LINK_IDLE;
     return in[LINK_BACKOFF] ? LINK_BACKOFF : LINK_OFFLINE;
 }
 

@@ -15,7 +15,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 # build TREE: the conformance binary of a tree, quick to make; a mutant need not be free of warnings.
 build()
 {
-    make -s -C "$1" BUILD=build KIND=debug CFLAGS=-O0 WARNINGS=-w build/debug/conformance >"$1/build.log" 2>&1
+    make -s -j2 -C "$1" BUILD=build KIND=debug CFLAGS=-O0 WARNINGS=-w build/debug/conformance >"$1/build.log" 2>&1
 }
 
 # run TREE: a line each test: id, name, passed or failed.

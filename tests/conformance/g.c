@@ -300,8 +300,8 @@ Test(conformance, G8_the_state_of_the_whole_target_is_told)
     static const enum link_state expected[] = {
         LINK_CONNECTING, LINK_READY,    /* the first use */
         LINK_IDLE,                      /* it falls quiet */
-        LINK_CONNECTING, LINK_IDLE,     /* nobody listens any more: one host fails, the other is idle, */
-        LINK_CONNECTING, LINK_BACKOFF,  /* and fails: transient failure, whatever is tried, */
+        LINK_CONNECTING,                /* nobody listens any more: one host fails, the next is tried, */
+        LINK_BACKOFF,                   /* and fails: transient failure, whatever is tried, */
         LINK_READY,                     /* until one is */
         LINK_CLOSED,                    /* shutdown */
     };
