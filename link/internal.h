@@ -124,13 +124,14 @@ struct link {
     struct driver_io io;
     struct transport_link transport;
     struct protocol_link protocol;
-    struct channel channel;     /* exclusive: the one; while opening, channel.data is the keeper's */
     struct link_node timer;
+    uint64_t id;
+    double since;               /* opening: when the attempt began; READY and after: when it was READY */
+    /* What leasing and returning touch lies together: two lines of cache. */
+    struct channel channel;     /* exclusive: the one; while opening, channel.data is the keeper's */
     struct link_owner *owner;
     struct link *prev, *next;   /* in one of the keeper's lists, or in the core's `dead` (next alone) */
     struct link_fsm fsm;
-    uint64_t id;
-    double since;               /* opening: when the attempt began; READY and after: when it was READY */
     double idle_since;          /* when the last lease ended */
     uint32_t turn;              /* of the driver, when it was given back; while opening, the keeper's */
     uint32_t uses;

@@ -28,7 +28,8 @@ void pool__host_times(struct pool_host *host)
 {
     const struct pool_host_options *options = pool__options(host);
 
-    host->is_plain = !options->max_uses && !(host->owner.protocol->flags & PROTOCOL_SHARED) && !host->owner.protocol->released &&
+    host->is_shared = host->owner.protocol->flags & PROTOCOL_SHARED;
+    host->is_plain = !host->is_shared && !options->max_uses && !host->owner.protocol->released &&
         !host->owner.transport->reset && !host->owner.transport->pending;
     if (host->connect_limit > options->max_connecting)
         host->connect_limit = (uint16_t)options->max_connecting;
@@ -132,24 +133,17 @@ int pool__host_find(struct pool *pool, const struct pool_endpoint *endpoint, con
     return 0;
 }
 
-struct pool_host *pool__host_by_name(struct pool *pool, const char *text, struct pool_target **target, int *error)
+int pool__host_by_text(struct pool *pool, const char *text, struct pool_host **host)
 {
-    struct pool_name *name = pool__name_find(pool, text);
-    struct pool_host *host = NULL;
-
-    if (name) {
-        *target = name->target;
-        return name->host;
-    }
     struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = text};
-    if (!strpbrk(text, ":/")) {
-        *error = LINKPOOL_EADDRESS;
-        return NULL;
-    }
-    if ((*error = pool__host_find(pool, &endpoint, NULL, NULL, &host)))
-        return NULL;
-    pool__name_add(pool, text, host, NULL); /* without memory it is parsed again the next time */
-    return host;
+    int error;
+
+    if (!strpbrk(text, ":/"))
+        return LINKPOOL_EADDRESS;
+    if ((error = pool__host_find(pool, &endpoint, NULL, NULL, host)))
+        return error;
+    pool__name_add(pool, text, *host, NULL); /* without memory it is parsed again the next time */
+    return 0;
 }
 
 /* ---- going ---- */

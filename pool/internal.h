@@ -80,17 +80,31 @@ struct pool_membership { /* of a host in a target; one for each pair */
 };
 
 struct pool_host {
-    struct link_owner owner;      /* first: a link's owner is this */
-    struct pool_membership *memberships;
-    struct pool_line line;
+    struct link_owner owner;      /* first: a link's owner is this. One line of cache */
+    /* What leasing and returning touch lies together: two lines more. */
     struct link *lists[PLACES];   /* utlist. IDLE: READY, unleased, the latest used first; PARTIAL: leased, with room; BUSY: without;
                                      OPENING; RESTING: BACKOFF or OFFLINE, one at most */
-    uint32_t n[LINK_STATES];      /* links in each state */
     uint32_t n_idle, n_leased;
-    uint32_t n_memory;            /* links whose memory has not gone */
-    uint32_t pins;
+    uint16_t connect_limit, successes;
+    uint8_t state;                /* enum link_state: as last told to its targets */
+    bool is_down : 1;             /* as last told to its targets */
+    bool is_listed : 1;           /* while a target's list is made: it is in it */
+    bool is_shared : 1;           /* its links carry several channels */
+    bool is_plain : 1;            /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
+    bool failed : 1;              /* the verdict of the last attempts: while it has no READY link, it is failing */
+    bool holding : 1;             /* an attempt has failed and others are under way: nothing is opened until they tell */
+    bool draining : 1;            /* out of service */
+    bool closing : 1;             /* what is not needed is being closed */
+    bool start_asked : 1;         /* pool_host_start(): a first link, ahead of use */
+    bool probe_due : 1;           /* the probe's time has come, and a bound of the pool is in its way */
+    uint64_t uses, bytes_sent, bytes_received;
     struct link_node timer;       /* the coldest idle link, or the end of a host nobody needs; may ring early */
     struct link_node coldest;     /* in the pool's heap, by the coldest idle link's idle_since; may be early */
+    struct pool_membership *memberships;
+    struct pool_line line;
+    uint32_t n[LINK_STATES];      /* links in each state */
+    uint32_t n_memory;            /* links whose memory has not gone */
+    uint32_t pins;
     double first_failure, last_delay, failed_at;
     double not_before;            /* no attempt before this: the spread after a loss */
     union {
@@ -102,22 +116,10 @@ struct pool_host {
         double drain_due;         /* draining: until when leases may last */
     };
     uint64_t failed_attempts_to;  /* attempts and links numbered up to this belong to the last failure */
-    uint64_t uses, bytes_sent, bytes_received;
     uint32_t asked_at, tried_at;  /* tickets, cut: asked since the last try, the probe goes on */
     uint32_t failures;            /* since it was last stable */
     uint32_t opened, connected, failures_seen;
     uint32_t expected_room;       /* what an attempt is taken to serve */
-    uint16_t connect_limit, successes;
-    uint8_t state;                /* enum link_state: as last told to its targets */
-    bool is_down : 1;             /* as last told to its targets */
-    bool is_listed : 1;           /* while a target's list is made: it is in it */
-    bool is_plain : 1;            /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
-    bool failed : 1;              /* the verdict of the last attempts: while it has no READY link, it is failing */
-    bool holding : 1;             /* an attempt has failed and others are under way: nothing is opened until they tell */
-    bool draining : 1;            /* out of service */
-    bool closing : 1;             /* what is not needed is being closed */
-    bool start_asked : 1;         /* pool_host_start(): a first link, ahead of use */
-    bool probe_due : 1;           /* the probe's time has come, and a bound of the pool is in its way */
     struct pool_name *names;      /* texts that lead here */
     UT_hash_handle hh;            /* by key, which follows; also the pool's list */
 };
@@ -249,7 +251,7 @@ void pool__names_forget(struct pool_host *host);
 
 /* host.c */
 int pool__host_find(struct pool *pool, const struct pool_endpoint *endpoint, const struct pool_host_options *options, struct pool_settings *settings, struct pool_host **host);
-struct pool_host *pool__host_by_name(struct pool *pool, const char *text, struct pool_target **target, int *error);
+int pool__host_by_text(struct pool *pool, const char *text, struct pool_host **host); /* of an address; remembers the text */
 void pool__host_remove(struct pool_host *host); /* no lease of it is left */
 void pool__host_changed(struct pool_host *host); /* its links have changed: tell its targets, and those who wait when it went down */
 void pool__host_rang(struct pool_host *host);

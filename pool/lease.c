@@ -92,7 +92,7 @@ static struct channel *take(struct pool_host *host, struct pool_lease *lease)
     while ((link = free_link_for(host, lease))) {
         if (link->bits & LINK_UNSURE && !is_still_clean(pool, link))
             continue;
-        if (link__is_shared(link)) {
+        if (host->is_shared) {
             if (!(channel = take_stream(link, lease)) && lease->status == LINKPOOL_ENOMEM)
                 return NULL;
             if (!channel)
@@ -275,26 +275,28 @@ int pool_acquire_target(struct pool_target *target, struct pool_lease *lease)
     return status;
 }
 
+/* A text that is not remembered: an address met for the first time, or nothing. */
+static int acquire_unknown(struct pool *pool, const char *text, struct pool_lease *lease)
+{
+    struct pool_host *host = NULL;
+    int error = begin(pool, NULL, lease);
+
+    if (error)
+        return error;
+    if (!(error = pool__host_by_text(pool, text, &host)))
+        return acquire_host(host, lease);
+    return error == LINKPOOL_EFULL ? full(pool, lease, POOL_BOUND_HOSTS) : (lease->status = error);
+}
+
 int pool_acquire(struct pool *pool, const char *target_or_address, struct pool_lease *lease)
 {
-    struct pool_target *target = NULL;
-    int error = 0;
-    struct pool_host *host;
+    const struct pool_name *name = pool__name_find(pool, target_or_address);
+    int status = !name ? acquire_unknown(pool, target_or_address, lease)
+        : name->host   ? acquire_host(name->host, lease)
+                       : acquire_target(name->target, lease);
 
-    if (pool__claim(lease)->state != CLAIM_OVER)
-        return LINKPOOL_ESTATE;
-    if ((pool->draining || pool->freed) && (error = begin(pool, NULL, lease)))
-        return error;
-    host = pool__host_by_name(pool, target_or_address, &target, &error);
-    if (host)
-        return pool_acquire_host(host, lease);
-    if (target)
-        return pool_acquire_target(target, lease);
-    if (begin(pool, NULL, lease))
-        return lease->status;
-    if (error == LINKPOOL_EFULL)
-        return full(pool, lease, POOL_BOUND_HOSTS);
-    return lease->status = error;
+    pool__check(pool);
+    return status;
 }
 
 /* ---- serving those who wait ---- */

@@ -311,7 +311,10 @@ static void begin(struct pool_host *host, struct link *link, struct pool_line *l
     host->probe_due = host->start_asked = false;
     host->opened++;
     pool->opened++;
+    bool held = link__state(link) == LINK_BACKOFF;
     link__open(link);
+    if (held)
+        pool__want_host(host); /* others waited for the spread, or the backoff, to pass */
 }
 
 static enum outcome open_one(struct pool_line *line)
