@@ -140,7 +140,9 @@ lint: ## what readers find: layout, clang-tidy, cppcheck, headers alone, symbols
 	@$(MAKE) $(JOBS) KIND=release lib
 	tests/lint/run $(BUILD)/release
 bench: ## what acquire and release cost, beside the floor
+	@tests/deps.sh build bench
 	@$(MAKE) $(JOBS) KIND=release $(BENCHES:%=$(BUILD)/release/bench/%)
+	tests/bench/quiet.sh $(BUILD)/release/bench/acquire
 	@for bench in $(BENCHES); do $(BUILD)/release/bench/$$bench || exit 1; done
 docs: ## the manual pages as text, in BUILD/docs
 	@mkdir -p $(BUILD)/docs

@@ -143,11 +143,12 @@ struct pool_target {
     uint32_t n_down;
     uint32_t n_held;                      /* leases out */
     uint32_t asked_at;                    /* ticket, cut, of the last acquire that found nothing ready */
+    uint64_t draw;                        /* random bits for the next pick; 0: used up */
     double used_at;                       /* the last acquire; negative: never */
     uint8_t state;                        /* enum link_state */
     bool known;                           /* it has had a list */
     bool stuck;                           /* BACKOFF by verdict: until one is READY */
-    bool draining, removed, draw;
+    bool draining, removed;
     bool over;                            /* removed, or its drain's time is up: nobody comes back to its line */
     struct link_node timer;               /* of its drain */
     void (*drained)(struct pool_target *target, void *data);

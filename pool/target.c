@@ -21,10 +21,9 @@ enum pool_host_can pool__can(const struct pool_host *host)
 
 int pool__pick(struct pool_target *target, const struct pool_lease *lease)
 {
-    const struct linkpool_env *env = target->pool->core.env;
-    uint64_t draw = target->draw ? env->random(env->data) : 0;
+    uint64_t draw = target->draw;
 
-    target->draw = false;
+    target->draw = 0;
     if (!target->pick.n)
         return POOL_PICK_DOWN;
     return target->picker->pick(&target->pick, lease, draw);
@@ -84,6 +83,19 @@ void pool__target_see(struct pool_target *target)
 
 static bool all_down(const struct pool_target *target) { return target->known && target->n_down == target->pick.n; }
 
+/* Drawn here, and not when it is asked: leasing makes no system call. */
+static uint64_t random_bits(const struct pool *pool)
+{
+    return pool->core.env->random(pool->core.env->data);
+}
+
+static void tell_picker(struct pool_target *target)
+{
+    if (target->picker->changed)
+        target->picker->changed(&target->pick);
+    target->draw = random_bits(target->pool);
+}
+
 void pool__target_host_changed(
     struct pool_target *target, enum link_state from, enum link_state to, bool was_down, bool is_down)
 {
@@ -91,9 +103,7 @@ void pool__target_host_changed(
     target->in_state[to]++;
     target->n_down += (uint32_t)is_down;
     target->n_down -= (uint32_t)was_down;
-    if (target->picker->changed)
-        target->picker->changed(&target->pick);
-    target->draw = true;
+    tell_picker(target);
     pool__target_see(target);
     if (is_down && !was_down && all_down(target))
         pool__fail_line(&target->line, LINKPOOL_EUNAVAILABLE, true);
@@ -276,9 +286,7 @@ static void put_in_place(struct pool_target *target, struct list *list)
 
 static void list_changed(struct pool_target *target)
 {
-    if (target->picker->changed)
-        target->picker->changed(&target->pick);
-    target->draw = true;
+    tell_picker(target);
     target->stuck = false; /* another list, another verdict */
     pool__target_see(target);
     if (all_down(target))
@@ -334,7 +342,7 @@ static struct pool_target *make(struct pool *pool, const char *name, const struc
     target->timer.kind = POOL_NODE_TARGET;
     target->used_at = -1;
     target->state = LINK_IDLE;
-    target->draw = true;
+    target->draw = random_bits(pool);
     pool__line_init(&target->line, NULL, target);
     target->max_line = options->max_line;
     target->wait_timeout = options->wait_timeout;

@@ -102,7 +102,10 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
         host->holding = true;
         if (was_ready(end) && !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
             delay = count_failure(host, end);
-            keep_after(host, delay < 0 ? host->owner.terms->backoff.cap : delay);
+            delay = delay < 0 ? host->owner.terms->backoff.cap : delay;
+            keep_after(host, delay);
+            if (!link->uses) /* it served nobody who waits: the next would not either */
+                host->not_before = pool__now(pool__of(host)) + delay;
         }
         return rest;
     }
@@ -161,7 +164,8 @@ void pool__succeeded(struct link *link)
     struct pool_host *host = pool__host_of(link);
 
     host->failed = host->holding = false;
-    host->not_before = 0;
+    if (!host->failures)
+        host->not_before = 0;
     host->connected++;
     raise_limit(host);
 }
@@ -227,6 +231,7 @@ void pool__reset_host_backoff(struct pool_host *host)
 void pool__bring_back(struct pool_host *host)
 {
     host->failures = 0;
+    host->failed_attempts_to = pool__of(host)->core.serial; /* what is under way fails for reasons of before */
     host->not_before = host->keep_after = 0;
     if (host->n[LINK_OFFLINE])
         forget(host);

@@ -139,3 +139,30 @@ Test(pool_bounds, a_pool_has_so_many_sockets_of_all_hosts)
         fake_world_end(&world);
     }
 }
+
+Test(pool_bounds, bounds_are_each_pools_own)
+{
+    struct fake_user users[2][2] = {0};
+    struct fake_world world, other;
+
+    fake_world_begin(&world);
+    world.options.max_links = 1;
+    world.options.max_waiting = 2;
+    fake_world_open(&world);
+    fake_echo(&world, a);
+    other = world; /* a second pool in the same world */
+    fake_world_open(&other);
+    for (int i = 0; i < 2; i++) {
+        cr_assert(eq(int, fake_ask(&world, &users[0][i], a), POOL_PENDING));
+        cr_assert(eq(int, fake_ask(&other, &users[1][i], a), POOL_PENDING));
+    }
+    fake_settle(&world);
+    cr_assert(eq(uint, testing_open_descriptors(world.t), 2));
+    cr_assert(eq(uint, fake_stats(&world).links, 1));
+    cr_assert(eq(uint, fake_stats(&other).links, 1));
+    pool_free(other.pool);
+    cr_assert(eq(uint, users[1][0].closed, 1));
+    cr_assert(eq(uint, users[0][0].closed, 0));
+    fake_exchange(&world, &users[0][0]);
+    fake_world_end(&world);
+}

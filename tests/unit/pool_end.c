@@ -171,6 +171,29 @@ Test(pool_end, a_host_out_of_service_is_down_until_it_is_started)
     fake_world_end(&world);
 }
 
+Test(pool_end, what_is_left_when_a_hosts_drain_is_over_is_ended)
+{
+    struct fake_user holder = {0}, waiter = {.lease.timeout = 100}, other = {0};
+    struct fake_world world;
+
+    begin(&world);
+    fake_echo(&world, b);
+    fake_hold(&world, &holder, a);
+    fake_hold(&world, &other, b);
+    fake_ask(&world, &waiter, a);
+    double asked = testing_now(world.t);
+    cr_assert(eq(int, pool_host_drain(holder.lease.host, 3), 0));
+    fake_run(&world, 2.9);
+    cr_assert(eq(uint, holder.closed + waiter.done, 0));
+    fake_run(&world, 0.2);
+    cr_assert(eq(uint, holder.closed, 1));
+    cr_assert(eq(int, holder.lease.status, LINKPOOL_ECLOSED));
+    cr_assert(eq(int, waiter.status, LINKPOOL_ECLOSED));
+    cr_assert(epsilon_eq(dbl, waiter.told_at - asked, 3, 1e-6));
+    fake_exchange(&world, &other); /* the other host goes on */
+    fake_world_end(&world);
+}
+
 /* ---- free ---- */
 
 Test(pool_end, free_tells_everybody_before_it_returns)

@@ -437,3 +437,23 @@ Test(pool_hosts, shorter_options_of_older_callers_are_completed)
     cr_assert(eq(ptr, pool_host_for(world.pool, &endpoint, &options), pool_host(world.pool, a)));
     fake_world_end(&world);
 }
+
+Test(pool_hosts, shorter_endpoints_in_a_list_lie_as_far_apart_as_their_size_says)
+{
+    struct older { /* an endpoint before it had a server name */
+        size_t size;
+        const char *address;
+    } endpoints[] = {{sizeof *endpoints, a}, {sizeof *endpoints, b}};
+    struct pool_target_options options;
+    struct fake_world world;
+
+    begin(&world);
+    pool_target_options_init(&options);
+    options.endpoints = (const struct pool_endpoint *)(const void *)endpoints;
+    options.n_endpoints = 2;
+    struct pool_target *target = pool_target_add(world.pool, "db", &options);
+    cr_assert(ne(ptr, target, NULL));
+    cr_assert(eq(ptr, pool_target_host(target, 0), pool_host(world.pool, a)));
+    cr_assert(eq(ptr, pool_target_host(target, 1), pool_host(world.pool, b)));
+    fake_world_end(&world);
+}

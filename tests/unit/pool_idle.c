@@ -218,6 +218,25 @@ Test(pool_idle, min_links_come_up_without_use_and_stay)
     }
 }
 
+Test(pool_idle, min_links_are_kept_up_for_as_long_as_the_host_is_in_a_target)
+{
+    struct fake_world world;
+
+    struct testing_peer *peer = begin_kept_up(&world, 2);
+    struct pool_target *target = fake_target(&world, "db", &pool_pick_first, both, 1);
+    fake_settle(&world);
+    cr_assert(eq(uint, testing_peer_open(peer), 2)); /* without use */
+    fake_run(&world, 1000);
+    cr_assert(eq(uint, testing_peer_open(peer), 2));
+    cr_assert(eq(uint, testing_peer_accepted(peer), 2));
+    pool_target_remove(target);
+    fake_settle(&world);
+    cr_assert(eq(uint, testing_peer_open(peer), 0));
+    fake_run(&world, 100);
+    cr_assert(eq(uint, testing_peer_accepted(peer), 2));
+    fake_world_end(&world);
+}
+
 Test(pool_idle, what_is_above_min_links_falls_quiet)
 {
     const struct link *links[3];

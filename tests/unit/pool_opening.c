@@ -270,6 +270,28 @@ Test(pool_opening, upkeep_elsewhere_does_not_stand_for_the_link_that_is_waited_f
     fake_world_end(&world);
 }
 
+Test(pool_opening, without_memory_for_a_link_those_it_was_for_fail)
+{
+    struct fake_user users[2] = {0}, other = {0}, next = {0};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    fake_world_open(&world);
+    fake_echo(&world, a);
+    fake_hold(&world, &other, a);
+    pool_release(&other.lease, POOL_DISCARD);
+    ask_many(&world, users, 2, a);
+    testing_fail_allocation(world.t, 1, true);
+    fake_settle(&world);
+    for (int i = 0; i < 2; i++)
+        cr_assert(eq(int, users[i].status, LINKPOOL_ENOMEM));
+    testing_fail_allocation(world.t, 0, false);
+    cr_assert(eq(int, fake_ask(&world, &next, a), POOL_PENDING)); /* the host is none the worse for it */
+    fake_settle(&world);
+    cr_assert(eq(int, next.status, POOL_READY));
+    fake_world_end(&world);
+}
+
 /* ---- making room ---- */
 
 Test(pool_opening, the_coldest_idle_link_of_another_host_makes_room)
@@ -439,6 +461,28 @@ Test(pool_opening, without_descriptors_and_idle_links_it_fails_with_that_reason)
     cr_assert(eq(int, asker.status, LINKPOOL_EUNAVAILABLE));
     cr_assert(eq(int, asker.lease.reason, LINK_NO_DESCRIPTORS));
     cr_assert(eq(int, asker.lease.system_errno, EMFILE));
+    fake_world_end(&world);
+}
+
+Test(pool_opening, without_descriptors_what_is_only_kept_up_takes_nobodys)
+{
+    struct fake_user user = {0};
+    struct testing_peer *peers[2];
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.host.min_links = 1;
+    fake_world_open(&world);
+    for (int i = 0; i < 2; i++)
+        peers[i] = fake_echo(&world, three[i]);
+    fake_hold(&world, &user, a);
+    fake_give_back(&user);
+    testing_limit_descriptors(world.t, 1);
+    pool_host(world.pool, b);
+    fake_run(&world, 10);
+    cr_assert(eq(uint, testing_peer_open(peers[0]), 1));
+    cr_assert(eq(uint, testing_peer_open(peers[1]), 0));
+    cr_assert(ge(u64, fake_stats(&world).ends[LINK_NO_DESCRIPTORS], 2)); /* it was tried */
     fake_world_end(&world);
 }
 

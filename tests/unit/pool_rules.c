@@ -3,9 +3,11 @@
 #include <criterion/new/assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "pool/internal.h"
 #include "tests/fakes/world.h"
 
 static const char a[] = "10.0.0.1:80", b[] = "10.0.0.2:80";
@@ -46,6 +48,7 @@ Test(pool_rules, every_bound_is_finite_by_default)
     cr_assert(eq(dbl, host.connect_timeout, 3));
     cr_assert(eq(dbl, host.reset_timeout, 3));
     cr_assert(eq(dbl, host.drain_timeout, 30));
+    cr_assert(eq(ptr, (void *)host.backoff, (void *)&backoff_default));
     cr_assert(eq(int, pool_host_options_check(&host, NULL, 0), 0));
 }
 
@@ -136,9 +139,22 @@ Test(pool_rules, a_descriptor_is_added_to_the_loop_once_and_leasing_touches_neit
         fake_settle(&world);
         fake_give_back(&user);
     }
+    for (int i = 0; i < 50; i++) { /* who wants nothing while nothing comes costs nothing either */
+        cr_assert(eq(int, fake_ask(&world, &user, a), POOL_READY));
+        fake_settle(&world);
+        fake_give_back(&user);
+    }
     cr_assert(eq(uint, counted.starts, 1));
     cr_assert(eq(uint, counted.interests, 0));
     cr_assert(eq(uint, counted.alarms, 0));
+    cr_assert(eq(int, fake_ask(&world, &user, a), POOL_READY));
+    fake_send(&user, "x");
+    fake_settle(&world); /* an answer that is not wanted yet */
+    cr_assert(eq(uint, counted.interests, 1));
+    read_it(user.lease.channel);
+    fake_give_back(&user);
+    cr_assert(eq(uint, counted.interests, 2));
+    cr_assert(eq(uint, counted.starts, 1));
     fake_world_end(&world);
 }
 
@@ -315,6 +331,38 @@ Test(pool_rules, iterators_go_over_all_there_is)
     cr_assert(eq(uint, hosts, 2));
     cr_assert(eq(uint, targets, 2));
     cr_assert(eq(uint, links, 3));
+    fake_world_end(&world);
+}
+
+/* Each an object of its own, and places in arrays and tables that grow by doubling. */
+Test(pool_rules, an_idle_link_is_256_bytes_at_most_and_a_host_512_but_for_their_places_in_tables)
+{
+    enum {
+        N = 60
+    };
+    static struct fake_user users[N];
+    struct pool_host *host = NULL;
+    struct fake_world world;
+    char address[32];
+
+    begin(&world);
+    fake_hold(&world, &users[0], a);
+    size_t before = testing_bytes(world.t);
+    for (int i = 1; i < N; i++)
+        fake_hold(&world, &users[i], a);
+    for (int i = 0; i < N; i++)
+        fake_give_back(&users[i]);
+    cr_assert(eq(uint, fake_stats(&world).idle, N));
+    cr_assert(le(sz, sizeof(struct link), 256));
+    cr_assert(le(sz, testing_bytes(world.t) - before, N * (256 + 16)));
+    before = testing_bytes(world.t);
+    for (int i = 0; i < N; i++) {
+        snprintf(address, sizeof address, "10.0.4.%d:80", i);
+        host = pool_host(world.pool, address);
+        cr_assert(ne(ptr, host, NULL));
+    }
+    cr_assert(le(sz, sizeof *host + host->hh.keylen, 512));
+    cr_assert(le(sz, testing_bytes(world.t) - before, N * (512 + 64)));
     fake_world_end(&world);
 }
 

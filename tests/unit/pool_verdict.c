@@ -75,6 +75,9 @@ Test(pool_verdict, links_that_die_together_are_one_event)
     struct pool_host *host = fake_host(&world, a);
     cr_assert(eq(u64, fake_stats(&world).ends[LINK_RESET], 10));
     cr_assert(eq(uint, fake_host_stats(host).failures, 1));
+    const struct link *kept = pool_host_next_link(host, NULL); /* the probe; the other nine are gone */
+    cr_assert(eq(int, link_state(kept), LINK_BACKOFF));
+    cr_assert(eq(ptr, (void *)pool_host_next_link(host, kept), NULL));
     cr_assert(eq(int, pool_host_state(host), LINK_BACKOFF));
     double died = testing_now(world.t);
     fake_ask(&world, &waiter, a);

@@ -4,8 +4,6 @@
  * and one end of what it held. When the faults stop, all that waits is served or failed; then nothing is left.
  *
  * RANDOM_FROM and RANDOM_COUNT in the environment play other seeds than those of `make test`. */
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -15,98 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "linkpool/testing.h"
-#include "pool/internal.h"
 #include "tests/fakes/session.h"
-#include "tests/fakes/shared.h"
+#include "tests/unit/random.h"
 
-enum {
-    USERS = 20,
-    PEERS = 6,
-    PINS = 5,
-    TARGETS = 3,
-    STEPS = 300,
-    DEEPEST = 3
-};
-
-enum user_state {
-    USER_FREE,
-    USER_WAITING,
-    USER_HOLDING
-};
-
-struct game;
-
-struct user {
-    struct pool_lease lease;
-    struct game *game;
-    enum user_state state;
-    double deadline;
-};
-
-struct game {
-    uint64_t seed, draws;
-    struct testing *t;
-    struct testing_peer *peers[PEERS];
-    struct pool *pool; /* NULL: freed */
-    struct pool_options options;
-    struct pool_host_options host;
-    struct backoff_policy backoff;
-    struct pool_observer observer;
-    struct fake_shared_ways ways;
-    struct protocol protocol;
-    struct user users[USERS];
-    struct pool_host *pins[PINS];
-    struct pool_target *targets[TARGETS];
-    unsigned depth;
-    unsigned n_done, n_ready; /* leases told, and those of them that got a channel */
-    bool calm;                /* the faults have stopped */
-    bool drains;              /* pool_drain() was called */
-    unsigned drains_told;
-};
-
-static const char *const addresses[PEERS] = {
+const char *const random__addresses[PEERS] = {
     "10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80", "[::1]:80", "unix:/run/x.sock", "unix:@abstract"};
-
-/* ---- draws: splitmix64, so that a step more in the library does not change the game ---- */
-
-static uint64_t draw(struct game *g)
-{
-    uint64_t z = g->seed * 0xD1342543DE82EF95u + ++g->draws * 0x9E3779B97F4A7C15u;
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-static unsigned below(struct game *g, unsigned n)
-{
-    return (unsigned)(draw(g) % n);
-}
-static bool once_in(struct game *g, unsigned n)
-{
-    return !below(g, n);
-}
-static unsigned one_of(struct game *g, const unsigned *from, size_t n)
-{
-    return from[below(g, (unsigned)n)];
-}
-static double time_of(struct game *g, const double *from, size_t n)
-{
-    return from[below(g, (unsigned)n)];
-}
-#define ONE_OF(g, ...)                                                                                                 \
-    one_of(g, (const unsigned[]){__VA_ARGS__}, sizeof((const unsigned[]){__VA_ARGS__}) / sizeof(unsigned))
-#define TIME_OF(g, ...)                                                                                                \
-    time_of(g, (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
-
-/* ---- what must hold ---- */
-
-static void holds(const struct game *g, bool condition, const char *text, int line)
-{
-    cr_assert(eq(int, condition, true), "seed %llu, line %d: %s", (unsigned long long)g->seed, line, text);
-}
-#define HOLDS(g, condition) holds((g), (condition), #condition, __LINE__)
 
 static void look_over(struct game *g)
 {
@@ -114,199 +25,6 @@ static void look_over(struct game *g)
         return;
     g->pool->checks = 0; /* all of it, each time */
     pool__check(g->pool);
-}
-
-/* ---- what users do ---- */
-
-static void act(struct game *g);
-
-static void react(struct game *g)
-{
-    if (g->depth >= DEEPEST || g->calm)
-        return;
-    g->depth++;
-    if (once_in(g, 3))
-        act(g);
-    g->depth--;
-}
-
-static void release(struct game *g, struct user *user, enum pool_disposition disposition)
-{
-    enum user_state was = user->state;
-    int answer;
-
-    user->state = USER_FREE;
-    answer = pool_release(&user->lease, disposition);
-    HOLDS(g, answer == (was == USER_HOLDING ? 0 : LINKPOOL_ESTATE));
-    HOLDS(g, !user->lease.channel);
-    if (was != USER_HOLDING)
-        user->state = was;
-}
-
-static void on_done(struct pool_lease *lease)
-{
-    struct user *user = lease->data;
-    struct game *g = user->game;
-
-    HOLDS(g, user->state == USER_WAITING);
-    HOLDS(g, (lease->status == POOL_READY) == (lease->channel != NULL));
-    HOLDS(g, testing_now(g->t) <= user->deadline + 1e-6);
-    g->n_done++;
-    g->n_ready += lease->status == POOL_READY;
-    user->state = lease->channel ? USER_HOLDING : USER_FREE;
-    if (g->calm && lease->channel)
-        release(g, user, POOL_REUSE);
-    else
-        react(g);
-}
-
-static void on_closed(struct pool_lease *lease)
-{
-    struct user *user = lease->data;
-    struct game *g = user->game;
-
-    HOLDS(g, user->state == USER_HOLDING);
-    HOLDS(g, !lease->channel && lease->status < 0);
-    user->state = USER_FREE;
-    react(g);
-}
-
-static void note_answer(struct game *g, struct user *user, int answer)
-{
-    double timeout = user->lease.timeout;
-
-    HOLDS(g, answer == user->lease.status);
-    HOLDS(g, (answer == POOL_READY) == (user->lease.channel != NULL));
-    HOLDS(g, answer != LINKPOOL_EINVAL && answer != LINKPOOL_ESTATE && answer != LINKPOOL_ETIMEDOUT);
-    HOLDS(g, (answer == LINKPOOL_EFULL) == (user->lease.bound != POOL_BOUND_NONE));
-    user->state = answer == POOL_READY ? USER_HOLDING : answer == POOL_PENDING ? USER_WAITING : USER_FREE;
-    user->deadline = testing_now(g->t) + (timeout > 0 ? timeout : g->options.wait_timeout);
-}
-
-static struct pool_lease *wish(struct game *g, struct user *user)
-{
-    struct pool_lease *lease = &user->lease;
-
-    lease->done = on_done;
-    lease->closed = on_closed;
-    lease->data = user;
-    lease->timeout = TIME_OF(g, 0, 0, 0, 0.001, 0.3, 2, INFINITY);
-    lease->flags = once_in(g, 3) ? POOL_WAIT_FOR_READY : 0;
-    lease->flags |= once_in(g, 6) ? POOL_FRESH : 0;
-    lease->avoid = once_in(g, 4) ? g->pins[below(g, PINS)] : NULL;
-    lease->hash = draw(g);
-    return lease;
-}
-
-static void acquire(struct game *g, struct user *user)
-{
-    struct pool_host *host = g->pins[below(g, PINS)];
-    struct pool_target *target = g->targets[below(g, TARGETS)];
-    enum user_state was = user->state;
-    char name[] = {(char)('a' + below(g, TARGETS)), '\0'};
-    int answer;
-
-    if (was != USER_FREE) {
-        HOLDS(g, pool_acquire(g->pool, addresses[0], &user->lease) == LINKPOOL_ESTATE);
-        return;
-    }
-    wish(g, user);
-    if (host && once_in(g, 3))
-        answer = pool_acquire_host(host, &user->lease);
-    else if (target && once_in(g, 2))
-        answer = pool_acquire_target(target, &user->lease);
-    else
-        answer = pool_acquire(g->pool, once_in(g, 2) ? name : addresses[below(g, PEERS)], &user->lease);
-    note_answer(g, user, answer);
-}
-
-static void cancel(struct game *g, struct user *user)
-{
-    int answer = pool_cancel(&user->lease);
-
-    HOLDS(g, answer == (user->state == USER_WAITING ? 0 : LINKPOOL_ESTATE));
-    if (!answer)
-        user->state = USER_FREE;
-}
-
-/* ---- what holders do ---- */
-
-static void read_some(struct game *g, struct channel *channel)
-{
-    char bytes[64];
-
-    channel_read(channel, bytes, once_in(g, 2) ? sizeof bytes : 1);
-}
-
-static void on_readable(struct channel *channel)
-{
-    struct user *user = channel_lease(channel)->data;
-    struct game *g = user->game;
-    char bytes[64];
-
-    HOLDS(g, user->state == USER_HOLDING && user->lease.channel == channel);
-    if (channel_read(channel, bytes, sizeof bytes) <= 0) {
-        release(g, user, POOL_REUSE);
-        return;
-    }
-    if (once_in(g, 4))
-        release(g, user, once_in(g, 4) ? POOL_DISCARD : POOL_REUSE);
-    react(g);
-}
-
-static void on_writable(struct channel *channel)
-{
-    struct user *user = channel_lease(channel)->data;
-
-    HOLDS(user->game, user->state == USER_HOLDING && user->lease.channel == channel);
-    channel_want(channel, LINKPOOL_READ);
-    react(user->game);
-}
-
-static void on_message(struct channel *channel, const void *bytes, size_t n)
-{
-    struct user *user = channel_lease(channel)->data;
-
-    (void)bytes;
-    HOLDS(user->game, user->state == USER_HOLDING && user->lease.channel == channel && n == 1);
-    if (once_in(user->game, 3))
-        release(user->game, user, POOL_REUSE);
-    react(user->game);
-}
-
-static void use_channel(struct game *g, struct user *user)
-{
-    static const struct channel_events events = {
-        .readable = on_readable, .writable = on_writable, .message = on_message};
-    struct channel *channel = user->lease.channel;
-
-    if (!channel)
-        return;
-    switch (below(g, 12)) {
-    case 0:
-        channel_shutdown(channel);
-        break;
-    case 1:
-        channel_keep_private(channel);
-        break;
-    case 2:
-        channel_fd(channel);
-        break;
-    case 3:
-        channel_want(channel, below(g, 4));
-        break;
-    case 4:
-    case 5:
-        channel_watch(channel, &events, LINKPOOL_READ | (once_in(g, 3) ? LINKPOOL_WRITE : 0));
-        break;
-    case 6:
-        read_some(g, channel);
-        break;
-    default:
-        channel_writev(channel, &(struct iovec){"some bytes", 1 + below(g, 10)}, 1);
-        channel_send(channel, "m", 1);
-        break;
-    }
 }
 
 /* ---- what programs do with hosts and targets ---- */
@@ -319,7 +37,7 @@ static const struct protocol *protocol_for(struct game *g, unsigned i)
 static struct pool_endpoint endpoint_of(struct game *g, unsigned i)
 {
     return (struct pool_endpoint){
-        .size = sizeof(struct pool_endpoint), .address = addresses[i], .protocol = protocol_for(g, i)};
+        .size = sizeof(struct pool_endpoint), .address = random__addresses[i], .protocol = protocol_for(g, i)};
 }
 
 static bool is_avoided(const struct game *g, const struct pool_host *host)
@@ -431,7 +149,7 @@ static void add_target(struct game *g, unsigned i)
 static void on_target_drained(struct pool_target *target, void *data)
 {
     (void)target;
-    react(data);
+    random__react(data);
 }
 
 static void tend_target(struct game *g)
@@ -472,7 +190,7 @@ static void on_pool_drained(struct pool *pool, void *data)
     HOLDS(g, pool == g->pool && !g->drains_told++);
     for (unsigned i = 0; i < USERS; i++)
         HOLDS(g, g->users[i].state == USER_FREE);
-    react(g);
+    random__react(g);
 }
 
 static void draw_pool_options(struct game *g)
@@ -591,7 +309,7 @@ static void trouble_system(struct game *g)
 
 /* ---- the game ---- */
 
-static void act(struct game *g)
+void random__act(struct game *g)
 {
     struct user *user = &g->users[below(g, USERS)];
     unsigned what = below(g, 100);
@@ -599,13 +317,13 @@ static void act(struct game *g)
     if (!g->pool || g->calm)
         return;
     if (what < 30)
-        acquire(g, user);
+        random__acquire(g, user);
     else if (what < 37)
-        cancel(g, user);
+        random__cancel(g, user);
     else if (what < 52)
-        release(g, user, once_in(g, 4) ? POOL_DISCARD : POOL_REUSE);
+        random__release(g, user, once_in(g, 4) ? POOL_DISCARD : POOL_REUSE);
     else if (what < 68)
-        use_channel(g, user);
+        random__use_channel(g, user);
     else if (what < 74)
         pin(g);
     else if (what < 80)
@@ -624,7 +342,7 @@ static void on_time(void *data)
 {
     struct game *g = data;
 
-    act(g);
+    random__act(g);
     look_over(g);
 }
 
@@ -633,7 +351,7 @@ static void step(struct game *g)
     if (once_in(g, 4))
         testing_at(g->t, testing_now(g->t) + TIME_OF(g, 0, 0.01, 1), on_time, g);
     else
-        act(g);
+        random__act(g);
     look_over(g);
     if (once_in(g, 2))
         testing_turn(g->t);
@@ -657,7 +375,8 @@ static void begin(struct game *g)
     for (unsigned i = 0; i < USERS; i++)
         g->users[i].game = g;
     for (unsigned i = 0; i < PEERS; i++) {
-        g->peers[i] = testing_peer_add(g->t, addresses[i], (enum testing_behaviour)(once_in(g, 3) ? below(g, 8) : 0));
+        g->peers[i] =
+            testing_peer_add(g->t, random__addresses[i], (enum testing_behaviour)(once_in(g, 3) ? below(g, 8) : 0));
         testing_peer_serve(g->peers[i], testing_echo, NULL);
     }
     g->ways = (struct fake_shared_ways){.speaks_at_open = once_in(g, 2),
@@ -706,7 +425,7 @@ static void calm_down(struct game *g)
         pool_host_recycle(host, 0);
     for (unsigned i = 0; i < USERS; i++)
         if (g->users[i].state == USER_HOLDING)
-            release(g, &g->users[i], POOL_REUSE);
+            random__release(g, &g->users[i], POOL_REUSE);
 }
 
 static bool is_out(const struct pool_host *host)
@@ -745,7 +464,7 @@ static void bring_all_back(struct game *g)
         pool_host_start(host);
     for (unsigned i = 0; i < USERS; i++) /* nobody else ends their waiting */
         if (g->users[i].state == USER_WAITING && has_no_host(&g->users[i]))
-            cancel(g, &g->users[i]);
+            random__cancel(g, &g->users[i]);
 }
 
 static void nobody_waits(struct game *g)

@@ -384,6 +384,27 @@ Test(regressions, a_drained_pool_opens_nothing_that_was_asked_for_before)
     fake_world_end(&world);
 }
 
+Test(regressions, the_spread_after_a_loss_over_each_who_waits_has_an_attempt)
+{
+    struct fake_user holder = {0}, first = {0}, second = {0};
+
+    begin();
+    struct testing_peer *peer = fake_echo(&world, A);
+    fake_world_open(&world);
+    fake_target(&world, "target", &pool_pick_first, (const char *const[]){A}, 1);
+    fake_hold(&world, &holder, A);
+    fake_run(&world, 11); /* stable: what ends it is a loss */
+    fake_give_back(&holder);
+    testing_peer_cut(peer, LINK_RESET);
+    testing_peer_delay(peer, 1, 0);
+    fake_run(&world, 0.001);
+    cr_assert(eq(int, fake_ask(&world, &first, A), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&world, &second, "target"), POOL_PENDING));
+    fake_run(&world, 0.3);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 3));
+    fake_world_end(&world);
+}
+
 /* ---- places ---- */
 
 Test(regressions, an_unused_link_is_opened_in_the_place_of_one_given_back)

@@ -1,0 +1,168 @@
+/* pool_shared.c - links that carry several leases at once, in a pool: their room, their leaving, their end. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+#include "tests/fakes/shared.h"
+#include "tests/fakes/world.h"
+
+static const char a[] = "10.0.0.1:80";
+
+/* ---- a protocol that keeps its latest attempt, and has so much room ---- */
+
+static struct link_attempt attempt;
+static unsigned room;
+
+static int keep(struct protocol_link *pl)
+{
+    attempt = protocol_attempt(pl);
+    if (room && protocol_set_room(pl, room))
+        return LINKPOOL_ELOST;
+    return protocol_ready(pl);
+}
+
+static struct protocol protocol;
+
+static struct testing_peer *begin(struct fake_world *world, unsigned max_channels, unsigned its_room)
+{
+    protocol = fake_shared;
+    protocol.start = keep;
+    protocol.max_channels = max_channels;
+    room = its_room;
+    fake_world_begin(world);
+    world->host.protocol = &protocol;
+    world->host.drain_timeout = 7;
+    fake_world_open(world);
+    return fake_echo(world, a);
+}
+
+static void announce(bool (*processed)(const struct protocol_channel *pc))
+{
+    struct protocol_link *pl = protocol_attempt_link(attempt);
+
+    cr_assert(ne(ptr, pl, NULL));
+    cr_assert(eq(int, protocol_going(pl, processed), 0));
+}
+
+/* ---- its room ---- */
+
+Test(pool_shared, an_attempt_is_taken_to_serve_the_hosts_last_known_room)
+{
+    static const unsigned expected[] = {0, 1, 1, 1, 1, 1, 2};
+
+    for (unsigned n = 1; n <= 6; n++) {
+        struct fake_user users[6] = {0}, first = {0};
+        struct fake_world world;
+        struct testing_peer *peer = begin(&world, 1, 5);
+        fake_hold(&world, &first, a); /* thought to have room for 1, and has for 5 */
+        fake_give_back(&first);
+        cr_assert(eq(int, pool_host_recycle(fake_host(&world, a), 0), 0));
+        testing_peer_delay(peer, 0.1, 0);
+        for (unsigned i = 0; i < n; i++)
+            cr_assert(eq(int, fake_ask(&world, &users[i], a), POOL_PENDING));
+        fake_run(&world, 0.05);
+        cr_assert(eq(uint, testing_peer_attempts(peer) - 1, expected[n]));
+        fake_run(&world, 0.1);
+        cr_assert(eq(uint, world.told, 1 + n));
+        fake_world_end(&world);
+    }
+}
+
+/* ---- its leaving ---- */
+
+Test(pool_shared, a_leaving_link_takes_no_new_lease_and_lets_those_out_finish)
+{
+    struct fake_user holder = {0}, next = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, 3, 0);
+    fake_hold(&world, &holder, a);
+    announce(NULL);
+    cr_assert(eq(uint, fake_host_stats(holder.lease.host).links[LINK_DRAINING], 1));
+    cr_assert(eq(int, fake_ask(&world, &next, a), POOL_PENDING)); /* though it has room */
+    fake_settle(&world);
+    cr_assert(eq(int, next.status, POOL_READY));
+    cr_assert(ne(ptr, (void *)channel_link(next.lease.channel), (void *)channel_link(holder.lease.channel)));
+    fake_run(&world, 5);
+    cr_assert(eq(int, channel_send(holder.lease.channel, "q", 1), 0));
+    fake_settle(&world);
+    cr_assert(eq(u64, holder.lease.bytes_received, 1));
+    cr_assert(eq(uint, testing_peer_open(peer), 2));
+    fake_give_back(&holder);
+    fake_settle(&world);
+    cr_assert(eq(uint, testing_peer_open(peer), 1));
+    cr_assert(eq(uint, holder.closed, 0));
+    fake_world_end(&world);
+}
+
+Test(pool_shared, leases_on_a_leaving_link_last_for_drain_timeout)
+{
+    struct fake_user holder = {0};
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    fake_hold(&world, &holder, a);
+    double announced = testing_now(world.t);
+    announce(NULL);
+    fake_run(&world, 6.999);
+    cr_assert(eq(uint, holder.closed, 0));
+    fake_run(&world, 0.002);
+    cr_assert(eq(uint, holder.closed, 1));
+    cr_assert(epsilon_eq(dbl, holder.told_at - announced, 7, 1e-6));
+    cr_assert(eq(uint, fake_stats(&world).links, 0));
+    fake_world_end(&world);
+}
+
+static bool none_was(const struct protocol_channel *pc)
+{
+    (void)pc;
+    return false;
+}
+
+Test(pool_shared, a_lease_that_the_leaving_peer_denies_ends_as_safe_to_repeat)
+{
+    struct fake_user holder = {0};
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    fake_hold(&world, &holder, a);
+    cr_assert(eq(int, channel_send(holder.lease.channel, "q", 1), 0));
+    announce(none_was);
+    fake_settle(&world);
+    cr_assert(eq(uint, holder.closed, 1));
+    cr_assert(eq(u64, holder.lease.bytes_sent, 1));
+    cr_assert(eq(int, holder.lease.fate, POOL_NOT_SENT));
+    fake_world_end(&world);
+}
+
+/* ---- its end ---- */
+
+static struct fake_user *other;
+static int answer;
+
+static void release_the_other(struct pool_lease *lease)
+{
+    ((struct fake_user *)lease->data)->closed++;
+    answer = pool_release(&other->lease, POOL_REUSE);
+}
+
+Test(pool_shared, a_lease_released_before_it_was_told_of_its_end_hears_no_more)
+{
+    struct fake_user first = {0}, second = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, 3, 0);
+    fake_hold(&world, &first, a);
+    fake_hold(&world, &second, a);
+    first.lease.closed = release_the_other;
+    other = &second;
+    answer = -99;
+    testing_peer_cut(peer, LINK_RESET);
+    fake_run(&world, 1);
+    cr_assert(eq(uint, first.closed, 1));
+    cr_assert(eq(int, answer, 0));
+    cr_assert(eq(uint, second.closed, 0));
+    cr_assert(eq(ptr, second.lease.channel, NULL));
+    cr_assert(eq(int, pool_release(&second.lease, POOL_REUSE), LINKPOOL_ESTATE));
+    cr_assert(eq(uint, fake_stats(&world).leased, 0));
+    fake_world_end(&world);
+}
