@@ -180,7 +180,7 @@ static void check_all(struct pool *pool)
     assert(links == pool->n_links);
     assert(opening == pool->n_opening);
     assert(leased == pool->n_leased);
-    assert(idle == pool->n_idle);
+    assert(idle == pool__idle(pool));
     assert(waiting == pool->n_waiting);
     assert(hosts == pool->n_hosts);
     assert(opening <= pool->options.max_connecting || pool->bounds_lowered);

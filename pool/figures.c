@@ -3,13 +3,22 @@
 
 #include "pool/internal.h"
 
+unsigned pool__idle(const struct pool *pool)
+{
+    unsigned n = 0;
+
+    for (const struct pool_host *host = pool->hosts; host; host = host->hh.next)
+        n += host->n_idle;
+    return n;
+}
+
 void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size)
 {
     struct pool_stats all = {.hosts = pool->n_hosts, .targets = pool->n_targets, .links = pool->n_links,
-        .leased = pool->n_leased, .idle = pool->n_idle, .connecting = pool->n_opening, .waiting = pool->n_waiting,
+        .leased = pool->n_leased, .idle = pool__idle(pool), .connecting = pool->n_opening, .waiting = pool->n_waiting,
         .names = pool->n_names, .acquired_ready = pool->acquired_ready, .acquired_waited = pool->acquired_waited,
         .failed_fast = pool->failed_fast, .timed_out = pool->timed_out, .full = pool->full, .cancelled = pool->cancelled,
-        .opened = pool->opened, .reused = pool->reused, .peeked = pool->peeked,
+        .opened = pool->opened, .reused = pool->acquired_ready + pool->acquired_waited - pool->first_uses, .peeked = pool->peeked,
         .ignored_events = pool->core.counts.ignored + pool->core.counts.impossible,
         .stale_events = pool->core.counts.stale};
 

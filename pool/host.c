@@ -243,6 +243,14 @@ static double idle_due(const struct pool_host *host)
     return due > now && due < INFINITY ? due : now + timeout;
 }
 
+void pool__arm_idle_late(struct pool_host *host, double idle_since)
+{
+    if (!link__node_is_set(&host->coldest))
+        link__heap_set(&pool__of(host)->coldest, &host->coldest, idle_since);
+    if (!link__node_is_set(&host->timer))
+        pool__arm_host(host);
+}
+
 void pool__arm_host(struct pool_host *host)
 {
     double due = idle_due(host), now = pool__now(pool__of(host)), other;
@@ -253,6 +261,10 @@ void pool__arm_host(struct pool_host *host)
         due = host->drain_due;
     other = host->unneeded_since + pool__of(host)->options.host_timeout;
     if (!is_kept(host) && other < due) /* with somebody in line it is looked at again then */
+        due = other;
+    /* Never later than a link that falls idle from now on: what is set need not be touched then. */
+    other = now + pool__options(host)->idle_timeout;
+    if (due < INFINITY && other > now && other < due)
         due = other;
     link__timer_set(&pool__of(host)->core, &host->timer, due);
 }
@@ -332,7 +344,6 @@ void pool__unlist(struct link *link)
     DL_DELETE(host->lists[link->place], link);
     if (link->place == PLACE_IDLE) {
         host->n_idle--;
-        pool__of(host)->n_idle--;
     }
     link->place = PLACE_NONE;
 }
@@ -354,7 +365,6 @@ void pool__place(struct link *link)
         DL_PREPEND(host->lists[place], link);
     if (place == PLACE_IDLE) {
         host->n_idle++;
-        pool__of(host)->n_idle++;
     }
 }
 

@@ -186,13 +186,14 @@ struct pool {
     struct pool_target *removed;      /* utlist: targets whose leases are still out */
     uint64_t ticket;                  /* the last given to a lease that was not served at once */
     uint32_t decided;
-    unsigned n_hosts, n_targets, n_links, n_opening, n_leased, n_idle, n_waiting, n_names;
+    unsigned n_hosts, n_targets, n_links, n_opening, n_leased, n_waiting, n_names;
     struct link_node drain_timer;
     void (*drained)(struct pool *pool, void *data);
     void *drained_data;
     bool draining, drain_told, freed;
     char refusal[256];
-    uint64_t acquired_ready, acquired_waited, failed_fast, timed_out, full, cancelled, opened, reused, peeked;
+    uint64_t acquired_ready, acquired_waited, failed_fast, timed_out, full, cancelled, opened, peeked;
+    uint64_t first_uses;              /* leases of a link that had not served before */
     uint64_t wait_histogram[32];
     bool bounds_lowered;              /* pool_set_options(): what is over the new bounds goes as it comes back */
 #ifdef LINKPOOL_CHECK
@@ -264,14 +265,11 @@ void pool__close_unneeded(struct pool_host *host); /* draining, or left by its l
 void pool__unlist(struct link *link);
 void pool__retire(struct link *link, enum link_reason reason); /* it ends once nobody holds it */
 void pool__host_times(struct pool_host *host);   /* its links' times, after its options have changed */
-static inline void pool__arm_idle(struct pool_host *host, double idle_since) /* a link fell idle: its time is kept in mind, and no timer touched that is early enough */
+void pool__arm_idle_late(struct pool_host *host, double idle_since);
+static inline void pool__arm_idle(struct pool_host *host, double idle_since) /* a link fell idle: timers that are set are early enough */
 {
-    double timeout = pool__options(host)->idle_timeout;
-
-    if (!link__node_is_set(&host->coldest))
-        link__heap_set(&pool__of(host)->coldest, &host->coldest, idle_since);
-    if (timeout > 0 && (!link__node_is_set(&host->timer) || host->timer.due > idle_since + timeout))
-        link__timer_set(&pool__of(host)->core, &host->timer, idle_since + timeout);
+    if (!link__node_is_set(&host->coldest) || !link__node_is_set(&host->timer))
+        pool__arm_idle_late(host, idle_since);
 }
 
 /* line.c */
@@ -289,6 +287,9 @@ void pool__give(struct pool_lease *lease, struct channel *channel); /* waiting: 
 void pool__to_tell(struct pool *pool, struct pool_lease *lease);
 void pool__untell(struct pool *pool, struct pool_lease *lease);
 bool pool__tell_one(struct pool *pool, uint32_t limit);
+
+/* figures.c */
+unsigned pool__idle(const struct pool *pool);
 
 /* explain.c */
 void pool__explain_failure(struct pool_lease *lease, const struct pool_line *line); /* reason and errno, from its hosts */

@@ -53,7 +53,6 @@ static void idle_to_busy(struct pool_host *host, struct link *link)
     DL_PREPEND(host->lists[PLACE_BUSY], link);
     link->place = PLACE_BUSY;
     host->n_idle--;
-    pool__of(host)->n_idle--;
 }
 
 static void busy_to_idle(struct pool_host *host, struct link *link)
@@ -62,7 +61,6 @@ static void busy_to_idle(struct pool_host *host, struct link *link)
     DL_PREPEND(host->lists[PLACE_IDLE], link);
     link->place = PLACE_IDLE;
     host->n_idle++;
-    pool__of(host)->n_idle++;
 }
 
 static struct channel *take_stream(struct link *link, struct pool_lease *lease)
@@ -102,7 +100,6 @@ static struct channel *take(struct pool_host *host, struct pool_lease *lease)
             idle_to_busy(host, link);
         }
         lease->reused = link->uses > 1;
-        pool->reused += lease->reused;
         host->uses++;
         host->n_leased++;
         pool->n_leased++;
@@ -111,7 +108,7 @@ static struct channel *take(struct pool_host *host, struct pool_lease *lease)
     return NULL;
 }
 
-static void hold(struct pool_lease *lease, struct channel *channel)
+static inline void hold(struct pool_lease *lease, struct channel *channel)
 {
     struct pool_claim *claim = pool__claim(lease);
 
@@ -119,34 +116,31 @@ static void hold(struct pool_lease *lease, struct channel *channel)
     claim->channel = lease->channel = channel;
     lease->host = pool__host_of(channel->link);
     lease->status = POOL_READY;
+    if (!lease->reused)
+        pool__of(lease->host)->first_uses++;
 }
 
 /* ---- asking ---- */
 
-static int check_lease(const struct pool_lease *lease)
+static inline int check_lease(const struct pool_lease *lease)
 {
     if (!lease->done || lease->flags & ~(unsigned)(POOL_WAIT_FOR_READY | POOL_FRESH))
         return LINKPOOL_EINVAL;
-    if (!(lease->timeout >= 0) || (lease->timeout > LINK_TEN_YEARS && lease->timeout != INFINITY))
+    if (lease->timeout == 0) /* most leases: the line's own */
+        return 0;
+    if (!(lease->timeout > 0) || (lease->timeout > LINK_TEN_YEARS && lease->timeout != INFINITY))
         return LINKPOOL_EINVAL;
     return 0;
 }
 
-static int begin(struct pool *pool, struct pool_target *target, struct pool_lease *lease)
+static inline int begin(struct pool *pool, struct pool_target *target, struct pool_lease *lease)
 {
     struct pool_claim *claim = pool__claim(lease);
 
     if (claim->state != CLAIM_OVER)
         return LINKPOOL_ESTATE;
-    lease->channel = NULL;
-    lease->host = NULL;
-    lease->system_errno = 0;
-    lease->reason = LINK_NO_REASON;
-    lease->stage = POOL_STAGE_NONE;
-    lease->bound = POOL_BOUND_NONE;
-    lease->fate = POOL_NOT_SENT;
-    lease->reused = false;
-    lease->bytes_sent = lease->bytes_received = 0;
+    /* The out members, from the first to the library's own: 0 is "nothing yet" of each. */
+    memset(&lease->channel, 0, offsetof(struct pool_lease, lib) - offsetof(struct pool_lease, channel));
     claim->pool = pool;
     claim->target = target;
     if ((lease->status = check_lease(lease)))

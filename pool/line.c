@@ -242,6 +242,8 @@ static void tell_won(struct pool *pool, struct pool_lease *lease)
     claim->channel->link->bits = (uint16_t)(claim->channel->link->bits & ~LINK_PROMISED);
     lease->status = POOL_READY;
     pool->acquired_waited++;
+    if (!lease->reused)
+        pool->first_uses++;
     count_wait(pool, lease);
     lease->done(lease); /* last line, as above */
 }

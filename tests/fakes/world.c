@@ -96,17 +96,17 @@ static struct pool_lease *prepared(struct fake_world *world, struct fake_user *u
 
 int fake_ask(struct fake_world *world, struct fake_user *user, const char *text)
 {
-    return pool_acquire(world->pool, text, prepared(world, user));
+    return user->status = pool_acquire(world->pool, text, prepared(world, user));
 }
 
 int fake_ask_host(struct fake_world *world, struct fake_user *user, struct pool_host *host)
 {
-    return pool_acquire_host(host, prepared(world, user));
+    return user->status = pool_acquire_host(host, prepared(world, user));
 }
 
 int fake_ask_target(struct fake_world *world, struct fake_user *user, struct pool_target *target)
 {
-    return pool_acquire_target(target, prepared(world, user));
+    return user->status = pool_acquire_target(target, prepared(world, user));
 }
 
 static bool has_channel(void *data)

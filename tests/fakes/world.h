@@ -31,7 +31,7 @@ struct fake_user {
     struct pool_lease lease;
     struct fake_world *world;
     unsigned done, closed; /* times told */
-    int status;            /* as `done` saw it */
+    int status;            /* what asking said, then what `done` saw: POOL_PENDING in between */
     double told_at;        /* when `done` or `closed` ran last */
     unsigned place;        /* the how manieth to be told in this world, counted from 1 */
 };

@@ -405,6 +405,23 @@ Test(regressions, the_spread_after_a_loss_over_each_who_waits_has_an_attempt)
     fake_world_end(&world);
 }
 
+Test(regressions, an_attempt_under_way_does_not_undo_a_start_that_came_after_it)
+{
+    begin();
+    world.backoff.max_attempts = 1;
+    struct testing_peer *peer = fake_peer(&world, A, TESTING_BLACK_HOLE);
+    fake_world_open(&world);
+    struct pool_host *host = pool_host(world.pool, A);
+    cr_assert(eq(int, pool_host_start(host), 0));
+    fake_run(&world, 2.9);
+    cr_assert(eq(int, pool_host_start(host), 0));
+    fake_run(&world, 0.101); /* the attempt under way times out */
+    testing_peer_behave(peer, TESTING_ACCEPT);
+    fake_run(&world, 5);
+    cr_assert(eq(int, pool_host_state(host), LINK_READY));
+    fake_world_end(&world);
+}
+
 /* ---- places ---- */
 
 Test(regressions, an_unused_link_is_opened_in_the_place_of_one_given_back)
