@@ -7,9 +7,14 @@
 
 #include "link/internal.h"
 
+static void set_bits(struct link *link, unsigned clear, unsigned add)
+{
+    link->bits = (uint16_t)((link->bits & ~clear) | add);
+}
+
 /* ---- streams ---- */
 
-enum { STREAMS_A_SLAB = 8 };
+enum { STREAMS_A_SLAB = 8, STREAM_STATE = (sizeof(struct link_stream) + 15) & ~(size_t)15 /* where its state begins */ };
 
 struct link_slab {
     struct link_slab *next;
@@ -17,7 +22,7 @@ struct link_slab {
 
 static size_t stream_size(const struct link *link)
 {
-    return (sizeof(struct link_stream) + link->owner->protocol->channel_size + 15) & ~(size_t)15;
+    return STREAM_STATE + ((link->owner->protocol->channel_size + 15) & ~(size_t)15);
 }
 
 static size_t slab_size(const struct link *link) { return 16 + STREAMS_A_SLAB * stream_size(link); }
@@ -35,7 +40,7 @@ static int add_slab(struct link *link)
         struct link_stream *stream = (struct link_stream *)((char *)slab + 16 + i * stream_size(link));
         stream->channel.link = link;
         stream->protocol.channel = &stream->channel;
-        stream->protocol.state = link->owner->protocol->channel_size ? stream + 1 : NULL;
+        stream->protocol.state = link->owner->protocol->channel_size ? (char *)stream + STREAM_STATE : NULL;
         DL_PREPEND(shared->free, stream);
     }
     shared->n_streams += STREAMS_A_SLAB;
@@ -75,6 +80,31 @@ static void free_channel(struct channel *channel)
     }
 }
 
+/* The hooks of leasing run inside the user's own calls: while they do, no holder is called (protocol_deliver()). */
+static int tell_open(struct link_stream *stream)
+{
+    struct link *link = stream->channel.link;
+    struct link_core *core = link__core(link);
+    int answer;
+
+    core->hooks++;
+    answer = link->owner->protocol->open(&link->protocol, &stream->protocol);
+    core->hooks--;
+    return answer;
+}
+
+static void tell_closed(struct channel *channel, bool cancelled)
+{
+    struct link *link = channel->link;
+    struct link_core *core = link__core(link);
+
+    if (!link->owner->protocol->close)
+        return;
+    core->hooks++;
+    link->owner->protocol->close(&link->protocol, &stream_of(channel)->protocol, cancelled);
+    core->hooks--;
+}
+
 static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
 {
     struct link_shared *shared = link__shared(link);
@@ -89,7 +119,7 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
     stream->channel.lease = lease;
     for (size_t i = 0; i < protocol->channel_size; i++)
         ((char *)stream->protocol.state)[i] = 0;
-    if (protocol->open && protocol->open(&link->protocol, &stream->protocol)) {
+    if (protocol->open && tell_open(stream)) {
         free_channel(&stream->channel);
         shared->room = shared->n_used;
         return NULL;
@@ -133,7 +163,9 @@ static enum link_give_back hooks_clean(struct link *link)
         return LINK_UNCLEAN;
     if (!owner->protocol->released)
         return LINK_CLEAN;
+    owner->core->hooks++;
     answer = owner->protocol->released(&link->protocol);
+    owner->core->hooks--;
     return answer == PROTOCOL_CLEAN ? LINK_CLEAN : answer == PROTOCOL_RESETTING ? LINK_CLEANING : LINK_UNCLEAN;
 }
 
@@ -156,8 +188,7 @@ enum link_give_back link__give_back(struct channel *channel, bool discard, enum 
 
     if (link__is_shared(link)) {
         channel->state = CHANNEL_FREE; /* a hook that ends the link has no holder to tell */
-        if (link->owner->protocol->close)
-            link->owner->protocol->close(&link->protocol, &stream_of(channel)->protocol, discard);
+        tell_closed(channel, discard);
         free_channel(channel);
         return LINK_CLEAN;
     }
@@ -167,12 +198,9 @@ enum link_give_back link__give_back(struct channel *channel, bool discard, enum 
     free_channel(channel);
     if (*reason)
         return LINK_UNCLEAN;
-    link->turn = (uint32_t)link__core(link)->driver->turn;
-    /* A read that came short has emptied the socket; one that filled its buffer may have left something. While reading
-       was paused nothing that came was seen. */
-    if ((link->bits & LINK_MOVED && !(link->bits & LINK_DRAINED_IN)) || link->bits & LINK_LENT ||
-        !(link->interest & LINKPOOL_READ))
-        link->bits = (uint16_t)(link->bits | LINK_UNSURE);
+    link__note_return(link, link__core(link)->driver);
+    if (!(link->interest & LINKPOOL_READ)) /* while reading was paused nothing that came was seen */
+        set_bits(link, 0, LINK_UNSURE);
     if (link->interest != LINKPOOL_READ)
         link__watch(link, LINKPOOL_READ);
     if (link->owner->transport->reset || link->owner->protocol->released) {
@@ -203,8 +231,8 @@ void link__lose(struct channel *channel, enum link_reason reason, int system_err
 
     channel->state = CHANNEL_OVER; /* first: the hook may end the link, which tells those who hold */
     link->tells++;
-    if (link__is_shared(link) && link->owner->protocol->close && !(link->bits & LINK_ENDING))
-        link->owner->protocol->close(&link->protocol, &stream_of(channel)->protocol, true);
+    if (link__is_shared(link) && !(link->bits & LINK_ENDING))
+        tell_closed(channel, true);
     link__core(link)->keeper->lost(channel, reason, system_errno, safe_to_repeat);
 }
 
@@ -239,6 +267,15 @@ int channel_watch(struct channel *channel, const struct channel_events *events, 
     return channel_want(channel, want);
 }
 
+/* Held back bytes make no event: room to write, which does, stands for them. */
+static void watch_held_back(struct link *link)
+{
+    const struct transport *transport = link->owner->transport;
+
+    if (transport->pending && transport->pending(&link->transport))
+        link__watch(link, link->interest | LINKPOOL_WRITE);
+}
+
 int channel_want(struct channel *channel, unsigned want)
 {
     struct link *link = channel->link;
@@ -255,7 +292,6 @@ int channel_want(struct channel *channel, unsigned want)
     /* Reading is paused only once something came that was not wanted: until then the kernel need not know. */
     watch = (link->interest & LINKPOOL_READ) | want;
     if (want & LINKPOOL_READ) {
-        link->bits = (uint16_t)(link->bits & ~LINK_UNREAD);
         if (link->owner->transport->pending && link->owner->transport->pending(&link->transport))
             watch |= LINKPOOL_WRITE; /* held back bytes make no event: room to write, which does, stands for them */
     }
@@ -298,7 +334,12 @@ static ssize_t end_of_file(struct channel *channel)
     return 0;
 }
 
-static void set_bits(struct link *link, unsigned clear, unsigned add) { link->bits = (uint16_t)((link->bits & ~clear) | add); }
+/* Nothing is left to read, and that is known of this turn alone. */
+static void found_empty(struct link *link)
+{
+    set_bits(link, LINK_UNREAD, LINK_DRAINED_IN);
+    link->turn = (uint32_t)link__core(link)->driver->turn;
+}
 
 ssize_t channel_read(struct channel *channel, void *bytes, size_t n)
 {
@@ -314,8 +355,9 @@ ssize_t channel_read(struct channel *channel, void *bytes, size_t n)
         return LINKPOOL_EINVAL;
     got = link->owner->transport->readv(&link->transport, &part, 1);
     if (got > 0) {
-        set_bits(link, LINK_SENT_LAST | LINK_UNREAD | LINK_DRAINED_IN,
-            LINK_MOVED | LINK_ANSWERED | ((size_t)got < n ? LINK_DRAINED_IN : 0u));
+        set_bits(link, LINK_SENT_LAST | LINK_UNREAD | LINK_DRAINED_IN, LINK_MOVED | LINK_ANSWERED);
+        if ((size_t)got < n)
+            found_empty(link);
         if (channel->lease)
             channel->lease->bytes_received += (uint64_t)got;
         return got;
@@ -324,8 +366,8 @@ ssize_t channel_read(struct channel *channel, void *bytes, size_t n)
         return end_of_file(channel);
     if (errno != EAGAIN && errno != EINTR)
         return fault(channel, errno);
-    if (link->bits & LINK_MOVED && errno == EAGAIN)
-        set_bits(link, LINK_UNREAD, LINK_DRAINED_IN);
+    if (errno == EAGAIN)
+        found_empty(link);
     return LINKPOOL_EAGAIN;
 }
 
@@ -399,8 +441,15 @@ void *channel_native(struct channel *channel)
 
 void channel_keep_private(struct channel *channel)
 {
-    if (channel->state == CHANNEL_HELD)
-        set_bits(channel->link, 0, LINK_PRIVATE);
+    struct link *link = channel->link;
+
+    if (channel->state != CHANNEL_HELD)
+        return;
+    set_bits(link, 0, LINK_PRIVATE);
+    if (link__is_shared(link) && !link->retire) { /* it ends with the last of its channels, and takes no new one */
+        link->retire = LINK_DISCARDED;
+        link__core(link)->keeper->served(link);
+    }
 }
 
 struct link *channel_link(const struct channel *channel) { return channel->link; }
@@ -437,11 +486,16 @@ void link__tell_holder(struct link *link, unsigned events)
     if (events & LINKPOOL_WRITE && !(channel->want & LINKPOOL_WRITE))
         link__watch(link, link->interest & ~(unsigned)LINKPOOL_WRITE);
     events &= channel->want;
-    if (events & LINKPOOL_READ)
+    if (events & LINKPOOL_READ) {
+        if (!(link->bits & LINK_LENT)) /* until it is read */
+            set_bits(link, LINK_DRAINED_IN, LINK_UNREAD);
         channel->events->readable(channel);
+    }
     /* That may have ended the lease, and begun another. */
     if (link->uses != use || link->fsm.generation != attempt || channel->state != CHANNEL_HELD)
         return;
     if (events & channel->want & LINKPOOL_WRITE)
         channel->events->writable(channel);
+    if (link->uses == use && link->fsm.generation == attempt && channel->state == CHANNEL_HELD && channel->want & LINKPOOL_READ)
+        watch_held_back(link);
 }

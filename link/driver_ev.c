@@ -225,7 +225,8 @@ static void on_ring(struct ev_loop *loop, struct ev_timer *timer, int events)
     }
     set_alarm(&d->driver, (double)INFINITY);
     enter(d);
-    d->driver.on_alarm(&d->driver);
+    if (d->driver.on_alarm)
+        d->driver.on_alarm(&d->driver);
     leave(d);
 }
 
@@ -276,7 +277,8 @@ static void on_turn_end(struct ev_loop *loop, struct ev_idle *later, int events)
     d->outside_turns = false;
     enter(d);
     d->telling = true;
-    d->driver.on_later(&d->driver);
+    if (d->driver.on_later) /* its owner may have gone since it asked */
+        d->driver.on_later(&d->driver);
     d->telling = nested;
     leave(d);
 }

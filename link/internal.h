@@ -1,4 +1,4 @@
-/* internal.h - a link from the inside, shared by the files of link/ and by its keepers (pool/, link/solo.c).
+/* internal.h - a link from the inside, shared by the files of link/ and by its keepers (pool/, link/alone.c).
  *
  * A core is one driver's: all that a pool, or the links on their own of a thread, have in common. A keeper is whom a
  * link belongs to: it keeps lists and figures, decides what follows an end, and tells holders. */
@@ -23,6 +23,7 @@ struct link_core {
     struct link_heap timers;
     double alarm;                       /* asked of the driver; INFINITY: none */
     unsigned depth;                     /* calls and callbacks of ours under way that may free */
+    unsigned hooks;                     /* hooks of protocols under way that may run inside the user's calls: no holder is called from them */
     bool later_asked;
     struct link *dead;                  /* freed; memory goes when depth is 0 and each holder has been told */
     struct link_attempt_entry *attempts; /* a table: the attempts that outside code keeps */
@@ -160,6 +161,8 @@ struct link_next {
 };
 
 struct link_keeper {
+    /** An end begins: take it out of every list, so that nobody is given a channel of it. NULL: nothing to do. */
+    void (*ending)(struct link *link);
     /** An attempt or connection has ended; its leases are over already. */
     struct link_next (*ended)(struct link *link, const struct link_end *end);
     /** The state has changed: put it in its list, count, tell the observer. */
@@ -242,6 +245,17 @@ static inline bool link__is_spotless(const struct link *link)
         !link->retire && link->fsm.state == LINK_READY && link->interest == LINKPOOL_READ;
 }
 
+/* A read that came short in this turn has emptied the socket; one that filled its buffer may have left something. */
+static inline void link__note_return(struct link *link, const struct driver *driver)
+{
+    uint32_t turn = (uint32_t)driver->turn;
+    bool empty = link->bits & LINK_DRAINED_IN && link->turn == turn;
+
+    if ((link->bits & LINK_MOVED && !empty) || link->bits & LINK_LENT)
+        link->bits = (uint16_t)(link->bits | LINK_UNSURE);
+    link->turn = turn;
+}
+
 static inline void link__free_whole(struct link *link, const struct driver *driver)
 {
     link->channel.state = CHANNEL_FREE;
@@ -249,10 +263,7 @@ static inline void link__free_whole(struct link *link, const struct driver *driv
     link->channel.events = NULL;
     link->channel.data = NULL;
     link->channel.want = 0;
-    link->turn = (uint32_t)driver->turn;
-    /* A read that came short has emptied the socket; one that filled its buffer may have left something. */
-    if ((link->bits & (LINK_MOVED | LINK_DRAINED_IN)) == LINK_MOVED)
-        link->bits = (uint16_t)(link->bits | LINK_UNSURE);
+    link__note_return(link, driver);
 }
 
 /* within link/ */

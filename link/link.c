@@ -196,6 +196,7 @@ void link__ready(struct link *link)
     if (from == LINK_HANDSHAKING) {
         serve(link);
     } else { /* clean again: its age goes on */
+        link->idle_since = link__now(link__core(link));
         link__arm_ready(link);
         link__core(link)->keeper->served(link);
     }
@@ -336,7 +337,11 @@ static void say_goodbye(struct link *link, enum link_reason reason)
     const struct protocol *protocol = link->owner->protocol;
 
     if (protocol->leave && was_ours(reason) && (link__state(link) == LINK_READY || link__state(link) == LINK_DRAINING))
+    {
+        link__core(link)->hooks++;
         protocol->leave(&link->protocol);
+        link__core(link)->hooks--;
+    }
 }
 
 static void shut(struct link *link, bool quiet)
@@ -368,6 +373,15 @@ static void keep_words(struct link *link, enum link_reason reason)
     owner->fail_errno = 0;
 }
 
+static void begin_end(struct link *link)
+{
+    struct link_core *core = link__core(link);
+
+    link->bits = (uint16_t)(link->bits | LINK_ENDING);
+    if (core->keeper->ending)
+        core->keeper->ending(link);
+}
+
 void link__end(struct link *link, enum link_reason reason, int system_errno)
 {
     struct link_core *core = link__core(link);
@@ -378,10 +392,10 @@ void link__end(struct link *link, enum link_reason reason, int system_errno)
         return;
     }
     link__enter(core);
-    link->bits = (uint16_t)(link->bits | LINK_ENDING);
     end.kind = kind_of(link, reason);
+    begin_end(link);
+    lose_leases(link, reason, system_errno); /* before its hooks run: no holder of it is left that they might reach */
     say_goodbye(link, reason);
-    lose_leases(link, reason, system_errno);
     shut(link, false);
     keep_words(link, reason);
     core->ends[reason]++;
@@ -399,11 +413,11 @@ static void stop(struct link *link, enum link_reason reason, bool quiet)
 
     if (link->bits & LINK_ENDING || link__state(link) == LINK_IDLE || link__state(link) == LINK_CLOSED)
         return;
-    link->bits = (uint16_t)(link->bits | LINK_ENDING);
+    begin_end(link);
     if (link__is_open(link)) {
+        lose_leases(link, reason, 0);
         if (!quiet)
             say_goodbye(link, reason);
-        lose_leases(link, reason, 0);
         shut(link, quiet);
         keep_words(link, reason);
         core->ends[reason]++;
@@ -439,7 +453,7 @@ bool link__look(struct link *link)
         return true;
     case TRANSPORT_BYTES:
         if (protocol->idle_input && protocol->idle_input(&link->protocol) == 1)
-            return true;
+            return link__state(link) == LINK_READY; /* it may have said that the peer is leaving */
         link__end(link, LINK_UNEXPECTED_DATA, 0); /* if the hook ended it, this is ignored */
         return false;
     case TRANSPORT_EOF:
@@ -449,6 +463,20 @@ bool link__look(struct link *link)
         link__end(link, link->owner->fail_reason ? (enum link_reason)link->owner->fail_reason : LINK_RESET, link->owner->fail_errno);
         return false;
     }
+}
+
+/* What a hook could not write in full at a return goes on, or is of no interest. */
+static void look_unheld(struct link *link, unsigned events)
+{
+    const struct protocol *protocol = link->owner->protocol;
+
+    if (events & LINKPOOL_WRITE) {
+        link__watch(link, LINKPOOL_READ);
+        if (protocol->input && link__is_shared(link))
+            protocol->input(&link->protocol, LINKPOOL_WRITE);
+    }
+    if (events & LINKPOOL_READ && link__is_open(link) && !(link->bits & LINK_ENDING))
+        link__look(link);
 }
 
 /* Its winner has still to be told. What came is a greeting for it where nobody used the link before; else it is somebody's
@@ -483,7 +511,7 @@ void link__wake(struct link *link, unsigned events)
         if (link__is_shared(link) && (link__held(link) || !protocol->idle_input))
             protocol->input(&link->protocol, events);
         else if (link->channel.state != CHANNEL_HELD)
-            link__look(link);
+            look_unheld(link, events);
         else if (link->bits & LINK_PROMISED)
             look_at_promised(link);
         else

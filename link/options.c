@@ -15,6 +15,8 @@ void link__take(void *taken, const void *given, size_t size)
     if (!given)
         return;
     memcpy(&had, given, sizeof had);
+    if (had <= sizeof had) /* no size was set: checks refuse it, and nothing of it is read */
+        return;
     memcpy((char *)taken + sizeof had, (const char *)given + sizeof had, (had < size ? had : size) - sizeof had);
 }
 

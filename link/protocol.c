@@ -116,14 +116,15 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
     if (link__is_opening(link))
         return protocol_fail(pl, LINK_CLOSED_BY_PEER, "the peer is leaving");
     link__enter(link__core(link));
-    if (processed && link__is_shared(link))
+    link->retire = LINK_CLOSED_BY_PEER;
+    link__drain(link); /* first: those that are put back in line are not given it again */
+    if (processed && link__is_shared(link) && link__state(link) == LINK_DRAINING)
         for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
             next = stream->next;
             if (stream->channel.state == CHANNEL_HELD && !processed(&stream->protocol))
                 link__lose(&stream->channel, LINK_CLOSED_BY_PEER, 0, true);
         }
-    link->retire = LINK_CLOSED_BY_PEER;
-    link__drain(link);
+    link__drained(link);
     return leave(link, attempt);
 }
 
@@ -135,6 +136,8 @@ int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
     struct link *link = channel->link;
     uint64_t attempt = link->fsm.generation;
 
+    if (link__core(link)->hooks)
+        return LINKPOOL_ESTATE;
     link__enter(link__core(link));
     if (channel->state != CHANNEL_HELD)
         return leave(link, attempt); /* given up meanwhile: swallowed */
@@ -152,6 +155,8 @@ int protocol_writable(struct protocol_channel *pc)
     struct link *link = channel->link;
     uint64_t attempt = link->fsm.generation;
 
+    if (link__core(link)->hooks)
+        return LINKPOOL_ESTATE;
     link__enter(link__core(link));
     if (channel->state == CHANNEL_HELD && channel->events && channel->events->writable)
         channel->events->writable(channel);

@@ -23,8 +23,8 @@ void pool__explain_failure(struct pool_lease *lease, const struct pool_line *lin
 {
     const struct pool_host *host = latest_failed(line);
 
-    if (!host)
-        return;
+    if (!host || !(pool__is_down(host) || host->failed_at >= pool__claim(lease)->asked))
+        return; /* what failed before it asked, and is up again, is not why */
     lease->reason = (enum link_reason)host->owner.last_reason;
     lease->system_errno = host->owner.last_errno;
 }

@@ -175,7 +175,7 @@ void pool__see_host(struct pool_host *host)
 
     if (pool->freed)
         return;
-    if (host->draining && !host->line.n)
+    if (host->draining && !host->line.n && (host->lists[PLACE_OPENING] || host->lists[PLACE_IDLE]))
         pool__close_unneeded(host);
     if (!is_needed(host)) {
         host->unneeded_since = pool__now(pool);
@@ -197,8 +197,8 @@ void pool__close_unneeded(struct pool_host *host)
         link__end(host->lists[PLACE_IDLE], LINK_DRAINED, 0);
     for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE(host->lists[place], link, next)
-            if (link__state(link) == LINK_READY)
-                link__drain(link);
+            if (link__state(link) == LINK_READY && link__held(link) && !link->retire)
+                pool__retire(link, LINK_DRAINED); /* the drain's own time is what bounds it */
     if ((link = host->lists[PLACE_RESTING]) && !link->tells) {
         link__stop(link, LINK_STOPPED);
         link__free(link);
@@ -316,6 +316,8 @@ struct link *pool__link_new(struct pool_host *host)
 
 static enum pool_place place_of(const struct link *link)
 {
+    if (link->bits & LINK_ENDING)
+        return PLACE_NONE;
     switch (link__state(link)) {
     case LINK_CONNECTING:
     case LINK_HANDSHAKING:
@@ -457,6 +459,8 @@ int pool_host_start(struct pool_host *host)
 {
     if (pool__of(host)->draining || pool__of(host)->freed)
         return LINKPOOL_ECLOSED;
+    if (host->draining)
+        host->halved_at = -INFINITY; /* it was drain_due */
     host->draining = false;
     pool__bring_back(host);
     pool__host_changed(host);
@@ -502,6 +506,17 @@ int pool_host_recycle(struct pool_host *host, double rate)
     return 0;
 }
 
+/* Their age is another. */
+static void arm_links(struct pool_host *host)
+{
+    struct link *link, *next;
+
+    for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
+        DL_FOREACH_SAFE(host->lists[place], link, next)
+            if (link__state(link) == LINK_READY && !(link->bits & LINK_RECYCLED))
+                link__arm_ready(link);
+}
+
 int pool_host_set_options(struct pool_host *host, const struct pool_host_options *given)
 {
     struct pool *pool = pool__of(host);
@@ -520,6 +535,9 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
     host->owner.terms = &settings->terms;
     pool->bounds_lowered = true;
     pool__host_times(host);
+    link__enter(&pool->core);
+    arm_links(host);
+    link__leave(&pool->core);
     pool__arm_host(host);
     pool__want_host(host);
     return 0;

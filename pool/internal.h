@@ -212,7 +212,6 @@ static inline unsigned pool__sockets(const struct pool_host *host) /* every one 
 }
 static inline unsigned pool__opening(const struct pool_host *host) { return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING]; }
 static inline bool pool__has_ready(const struct pool_host *host) { return host->n[LINK_READY] + host->n[LINK_RESETTING]; }
-static inline bool pool__is_failing(const struct pool_host *host) { return host->failed && !pool__has_ready(host); }
 static inline bool pool__is_down(const struct pool_host *host) { return host->draining || ((host->failed || host->n[LINK_OFFLINE]) && !pool__has_ready(host)); }
 static inline struct link *pool__free_link(const struct pool_host *host) /* a link with a free channel, or NULL */
 {
@@ -221,8 +220,6 @@ static inline struct link *pool__free_link(const struct pool_host *host) /* a li
 
 /* pool.c */
 extern const struct link_keeper pool__keeper;
-void *pool__alloc(struct pool *pool, size_t size);
-void pool__release_memory(struct pool *pool, void *memory, size_t size);
 void pool__refuse(struct pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void pool__end_all(struct pool *pool);   /* every link and every wait, now; told at the end of the turn */
 
@@ -278,7 +275,7 @@ int pool__line_hold(struct pool *pool);  /* room in the heaps */
 void pool__line_drop(struct pool *pool, struct pool_line *line);
 int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lease);
 void pool__unwait(struct pool_lease *lease);
-void pool__wait_again(struct pool_lease *lease, const struct pool_host *lost); /* a winner whose link on that host died */
+void pool__wait_again(struct pool_lease *lease); /* a winner whose link died */
 void pool__fail(struct pool_lease *lease, int status);          /* waiting: decided; told at the end of the turn */
 void pool__fail_line(struct pool_line *line, int status, bool fail_fast_alone);
 void pool__line_rang(struct pool *pool, struct pool_line *line);
@@ -297,7 +294,7 @@ enum pool_stage pool__stage(const struct pool_line *line);                      
 
 /* lease.c */
 void pool__serve(struct pool_host *host);  /* free channels to those who wait */
-void pool__serve_target(struct pool_target *target, const struct pool_host *but); /* its hosts' free channels, but for one's */
+void pool__serve_target(struct pool_target *target); /* its hosts' free channels */
 void pool__serve_all(struct pool_host *host); /* it is another: a free channel of its targets' other hosts may do now as well */
 void pool__told(struct channel *channel);  /* link__told(), and a shared link that goes on has room again */
 struct pool_lease *pool__oldest_taker(const struct pool_host *host); /* the first of those who wait that a free link of the host would do for */

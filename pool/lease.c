@@ -84,10 +84,12 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
 static struct channel *take(struct pool_host *host, struct pool_lease *lease)
 {
     struct pool *pool = pool__of(host);
+    uint8_t state = pool__claim(lease)->state;
     struct channel *channel;
     struct link *link;
 
-    while ((link = free_link_for(host, lease))) {
+    /* A link that turns out to be dead may be its host's last: then a lease in line has failed, and wants no other. */
+    while (pool__claim(lease)->state == state && (link = free_link_for(host, lease))) {
         if (link->bits & LINK_UNSURE && !is_still_clean(pool, link))
             continue;
         if (host->is_shared) {
@@ -192,6 +194,8 @@ static int acquire_host(struct pool_host *host, struct pool_lease *lease)
         return error;
     if (host->draining)
         return lease->status = LINKPOOL_ECLOSED;
+    if (pool->wanting) /* who came back in line in this turn goes first */
+        pool__serve(host);
     if ((channel = take(host, lease))) {
         hold(lease, channel);
         pool->acquired_ready++;
@@ -245,6 +249,8 @@ static int acquire_target(struct pool_target *target, struct pool_lease *lease)
     if (target->draining || target->removed)
         return lease->status = LINKPOOL_ECLOSED;
     pool__use_target(target);
+    if (pool->wanting)
+        pool__serve_target(target);
     if (!(channel = take_picked(target, lease)))
         return lease->status ? lease->status : wait_or_fail(pool, &target->line, lease);
     hold(lease, channel);
@@ -277,6 +283,8 @@ static int acquire_unknown(struct pool *pool, const char *text, struct pool_leas
 
     if (error)
         return error;
+    if (!text)
+        return lease->status = LINKPOOL_EINVAL;
     if (!(error = pool__host_by_text(pool, text, &host)))
         return acquire_host(host, lease);
     return error == LINKPOOL_EFULL ? full(pool, lease, POOL_BOUND_HOSTS) : (lease->status = error);
@@ -284,7 +292,7 @@ static int acquire_unknown(struct pool *pool, const char *text, struct pool_leas
 
 int pool_acquire(struct pool *pool, const char *target_or_address, struct pool_lease *lease)
 {
-    const struct pool_name *name = pool__name_find(pool, target_or_address);
+    const struct pool_name *name = target_or_address ? pool__name_find(pool, target_or_address) : NULL;
     int status = !name ? acquire_unknown(pool, target_or_address, lease)
         : name->host   ? acquire_host(name->host, lease)
                        : acquire_target(name->target, lease);
@@ -341,11 +349,10 @@ void pool__serve(struct pool_host *host)
             pool__fail(lease, LINKPOOL_ENOMEM);
 }
 
-void pool__serve_target(struct pool_target *target, const struct pool_host *but)
+void pool__serve_target(struct pool_target *target)
 {
     for (size_t i = 0; i < target->pick.n && target->line.n; i++)
-        if (target->hosts[i] != but)
-            pool__serve(target->hosts[i]);
+        pool__serve(target->hosts[i]);
 }
 
 void pool__serve_all(struct pool_host *host)
@@ -354,7 +361,7 @@ void pool__serve_all(struct pool_host *host)
         return;
     pool__serve(host);
     for (const struct pool_membership *member = host->memberships; member; member = member->next)
-        pool__serve_target(member->target, host);
+        pool__serve_target(member->target);
 }
 
 /* ---- giving back ---- */
@@ -439,6 +446,7 @@ static void take_back(struct pool_host *host, struct channel *channel, enum pool
 {
     struct link *link = channel->link;
     enum link_reason reason = LINK_NO_REASON;
+    bool faulted = link->fault;
     enum link_give_back how = link__give_back(channel, disposition == POOL_DISCARD, &reason);
 
     host->n_leased--;
@@ -451,10 +459,10 @@ static void take_back(struct pool_host *host, struct channel *channel, enum pool
     }
     if (link__state(link) == LINK_DRAINING && how != LINK_UNCLEAN)
         reason = link->retire ? (enum link_reason)link->retire : LINK_DRAINED;
-    else if (how == LINK_CLEAN)
+    else if (how != LINK_UNCLEAN)
         reason = ends_at_return(host, link);
     if (reason)
-        link__end(link, reason, reason == LINK_RESET ? system_errno : 0);
+        link__end(link, reason, faulted ? system_errno : 0);
     else if (how == LINK_CLEANING)
         link__clean(link);
     else
@@ -578,7 +586,7 @@ void pool__lost(struct channel *channel, enum link_reason reason, int system_err
         pool__untell(pool, lease);
         if (claim->target)
             claim->target->n_held--;
-        pool__wait_again(lease, host);
+        pool__wait_again(lease);
         pool__told(channel);
         return;
     }

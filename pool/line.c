@@ -116,9 +116,11 @@ void pool__unwait(struct pool_lease *lease)
     pool__unwant(line);
     if (line->target)
         pool__target_see(line->target);
+    else if (line->host->draining)
+        pool__want(line); /* what was kept for those who waited may go */
 }
 
-void pool__wait_again(struct pool_lease *lease, const struct pool_host *lost)
+void pool__wait_again(struct pool_lease *lease)
 {
     struct pool_claim *claim = pool__claim(lease);
     struct pool *pool = claim->pool;
@@ -135,8 +137,6 @@ void pool__wait_again(struct pool_lease *lease, const struct pool_host *lost)
         pool__time_out(lease);
     else
         pool__want(claim->line);
-    if (claim->line->target) /* the host that it lost is looked at when that is settled */
-        pool__serve_target(claim->line->target, lost);
 }
 
 /* ---- decided ---- */
@@ -196,6 +196,7 @@ void pool__fail_line(struct pool_line *line, int status, bool fail_fast_alone)
         if (fail_fast_alone && lease->flags & POOL_WAIT_FOR_READY)
             continue;
         pool__explain_failure(lease, line);
+        claim->pool->failed_fast += status == LINKPOOL_EUNAVAILABLE;
         pool__fail(lease, status);
     }
 }

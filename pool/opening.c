@@ -119,7 +119,7 @@ static bool upkeep_wants(const struct pool_host *host)
 
     if (pool__now(pool__of(host)) < host->keep_after || pool__of(host)->draining)
         return false;
-    return host->start_asked ? !live : live < pool__kept_up(host);
+    return (host->start_asked && !live) || live < pool__kept_up(host);
 }
 
 static bool leases_want(const struct pool_line *line) { return line->n > line->served_by; }
@@ -323,8 +323,13 @@ static enum outcome open_one(struct pool_line *line)
     struct pool_host *host;
     struct link *link;
 
-    if (line->target) /* its first lease may be another than when they fell free */
-        pool__serve_target(line->target, NULL);
+    /* Its first lease may be another than when they fell free, or a winner that is back. */
+    if (line->target)
+        pool__serve_target(line->target);
+    else
+        pool__serve(line->host);
+    if (line->host)
+        pool__see_host(line->host);
     if (!wants(line) || !(host = host_for(line)))
         return NOT_NOW;
     if (pool->n_opening >= pool->options.max_connecting)
@@ -332,7 +337,8 @@ static enum outcome open_one(struct pool_line *line)
     if (pool->n_links >= pool->options.max_links && (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
-        pool__fail_line(line, LINKPOOL_ENOMEM, false);
+        while (leases_want(line)) /* those that attempts under way will serve go on waiting */
+            pool__fail(pool__lease(line->first->prev), LINKPOOL_ENOMEM);
         host->keep_after = pool__now(pool) + upkeep_retry;
         pool__arm_host(host);
         return NOT_NOW;

@@ -27,7 +27,7 @@ static bool is_current(const struct pool_pick *pick, const struct first_state *s
     return state->current == pick->hosts[i] && pool_host_state(pick->hosts[i]) == LINK_READY;
 }
 
-static int find_current(const struct pool_pick *pick, struct first_state *state)
+static int find_current(const struct pool_pick *pick, const struct first_state *state)
 {
     if (!state->current)
         return POOL_PICK_DOWN;
@@ -35,7 +35,7 @@ static int find_current(const struct pool_pick *pick, struct first_state *state)
         return (int)state->index;
     for (size_t i = 0; i < pick->n; i++)
         if (is_current(pick, state, i))
-            return (int)(state->index = i);
+            return (int)i;
     return POOL_PICK_DOWN;
 }
 
@@ -47,25 +47,27 @@ static int first_of_all(const struct pool_pick *pick, const struct pool_lease *l
     return POOL_PICK_DOWN;
 }
 
+static int first_choice(const struct pool_pick *pick, const struct pool_lease *lease)
+{
+    int i = find_current(pick, pick->state);
+
+    return i >= 0 && !is_avoided(pick, lease, (size_t)i) ? i : first_of_all(pick, lease);
+}
+
 static int first_pick(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
 {
     struct first_state *state = pick->state;
-    int i = find_current(pick, state);
+    int i = first_choice(pick, lease);
 
     (void)draw;
-    if (i >= 0 && !is_avoided(pick, lease, (size_t)i))
-        return i;
-    i = first_of_all(pick, lease);
-    if (i >= 0 && !(lease && lease->avoid)) { /* a wish of one lease moves nobody else */
-        state->current = pick->hosts[i];
-        state->index = (size_t)i;
-    }
+    if (i >= 0 && !(lease && lease->avoid)) /* a wish of one lease moves nobody else */
+        *state = (struct first_state){pick->hosts[i], (size_t)i};
     return i;
 }
 
 static bool first_takes(const struct pool_pick *pick, const struct pool_lease *lease, size_t i)
 {
-    return first_pick(pick, lease, 0) == (int)i;
+    return first_choice(pick, lease) == (int)i;
 }
 
 const struct pool_picker pool_pick_first = {

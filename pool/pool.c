@@ -61,6 +61,8 @@ static void on_served(struct link *link)
     struct pool_host *host = pool__host_of(link);
     struct pool *pool = pool__of(host);
 
+    if (link->bits & LINK_ENDING)
+        return;
     if (link__is_shared(link))
         host->expected_room = link__shared(link)->room ? link__shared(link)->room : 1;
     pool__place(link);
@@ -75,8 +77,10 @@ static void on_served(struct link *link)
         link__end(link, LINK_MADE_ROOM, 0); /* nobody took it here, and elsewhere somebody waits for its place */
         return;
     }
-    if (pool->draining || host->draining)
-        link__later(&pool->core);
+    if ((pool->draining || host->draining) && link->place == PLACE_IDLE) {
+        link__end(link, LINK_DRAINED, 0);
+        return;
+    }
     pool__want_host(host);
 }
 
@@ -90,8 +94,7 @@ static void on_settled(struct link *link, const struct link_end *end)
         link__free(link);
     if (pool->freed)
         return;
-    pool__want_host(host);
-    pool__serve_all(host);
+    pool__want_host(host); /* and free channels are looked at again, at the end of the turn: nobody is served inside an end */
     pool__see_host(host);
     if (pool->draining)
         link__later(&pool->core);
@@ -104,8 +107,8 @@ void pool__retire(struct link *link, enum link_reason reason)
         return; /* looked at again when it is */
     if (!link__held(link))
         link__end(link, reason, 0);
-    else if (link__is_shared(link))
-        link__drain(link);
+    else
+        pool__place(link); /* a shared one takes no new leases */
 }
 
 static void on_aged(struct link *link) { pool__retire(link, (enum link_reason)link->retire); }
@@ -173,7 +176,7 @@ static void see_targets(struct pool *pool)
 
     DL_FOREACH_SAFE(pool->removed, target, next)
     {
-        if (target->n_held || target->line.n || pool->to_tell)
+        if (target->n_held || target->line.n)
             continue;
         DL_DELETE(pool->removed, target);
         pool__target_free(target);
@@ -219,6 +222,7 @@ static bool over(struct link_core *core) { return of(core)->freed; }
 static void gone(struct link_core *core);
 
 const struct link_keeper pool__keeper = {
+    .ending = pool__unlist,
     .ended = pool__ended,
     .moved = on_moved,
     .served = on_served,
@@ -396,12 +400,17 @@ int pool_drain(struct pool *pool, double timeout, void (*done)(struct pool *pool
 /* A child has its parent's sockets: it forgets them, and nobody is told. */
 void pool_after_fork(struct pool *pool)
 {
+    struct pool_observer observer = pool->observer;
     struct pool_host *host;
 
     link__enter(&pool->core);
+    pool->observer = (struct pool_observer){0}; /* nobody looks on: these are not its links */
     for (host = pool->hosts; host; host = host->hh.next)
         stop_links(host, true);
     fail_all(pool);
+    pool->draining = false;
+    pool->drained = NULL;
+    link__timer_clear(&pool->core, &pool->drain_timer);
     while (pool->to_tell) {
         struct pool_claim *claim = pool->to_tell;
         DL_DELETE(pool->to_tell, claim);
@@ -411,6 +420,7 @@ void pool_after_fork(struct pool *pool)
         pool__lease(claim)->channel = NULL;
         pool__lease(claim)->status = LINKPOOL_ECLOSED;
     }
+    pool->observer = observer;
     link__leave(&pool->core);
 }
 

@@ -133,6 +133,8 @@ static void leave(struct pool_target *target, struct pool_host *host)
 
     pool__forget_line(host, &target->line);
     if (!host->memberships && !host->pins) {
+        while (!host->line.n && host->lists[PLACE_OPENING])
+            link__end(host->lists[PLACE_OPENING], LINK_STOPPED, 0);
         for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
             DL_FOREACH_SAFE(host->lists[place], link, next)
                 if (link__state(link) != LINK_DRAINING)
@@ -457,13 +459,18 @@ void pool_target_remove(struct pool_target *target)
     struct pool_name *name = pool__name_find(pool, target->name);
 
     link__enter(&pool->core);
-    target->removed = target->over = true;
+    target->removed = target->over = target->draining = true;
+    pool__target_see(target);
     pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
     pool__name_remove(pool, name);
     target->pick.n = 0;
     drop_old(target, &old);
     free_list(pool, &old);
     target->hosts = NULL;
+    target->weights = NULL;
+    target->members = NULL;
+    target->pick.hosts = NULL;
+    target->pick.weights = NULL;
     target->room = 0;
     DL_DELETE(pool->targets, target);
     pool->n_targets--;
@@ -518,9 +525,10 @@ void pool__target_rang(struct pool_target *target)
 
     target->over = true;
     pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
-    for (size_t i = 0; i < target->pick.n; i++)
+    /* Of all hosts: one may have left the list since. */
+    for (struct pool_host *host = target->pool->hosts; host; host = host->hh.next)
         for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
-            DL_FOREACH_SAFE(target->hosts[i]->lists[place], link, next)
+            DL_FOREACH_SAFE(host->lists[place], link, next)
                 end_leases(link, target);
     pool__see_target_drain(target);
 }
@@ -535,7 +543,7 @@ int pool_target_start(struct pool_target *target)
         target->used_at = pool__now(target->pool);
     for (size_t i = 0; i < target->pick.n; i++) {
         struct pool_host *host = target->hosts[i];
-        if (host->n[LINK_OFFLINE] || target->picker->keeps_up)
+        if (!host->draining && (host->n[LINK_OFFLINE] || target->picker->keeps_up))
             pool__bring_back(host);
     }
     if (!target->picker->keeps_up && !target->in_state[LINK_READY]) {

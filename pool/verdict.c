@@ -92,6 +92,9 @@ static double count_failure(struct pool_host *host, const struct link_end *end)
     return delay;
 }
 
+/* Seconds: a policy that says "no more" beside a READY link cannot take the host offline; it is tried this seldom. */
+static const double no_more_retry = 60;
+
 static struct link_next failure(struct link *link, struct pool_host *host, const struct link_end *end)
 {
     struct link_next rest = {LINK_EV_END_REST, 0};
@@ -102,14 +105,13 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
         host->holding = true;
         if (was_ready(end) && !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
             delay = count_failure(host, end);
-            delay = delay < 0 ? host->owner.terms->backoff.cap : delay;
+            delay = delay < 0 ? no_more_retry : delay;
             keep_after(host, delay);
             if (!link->uses) /* it served nobody who waits: the next would not either */
                 host->not_before = pool__now(pool__of(host)) + delay;
         }
         return rest;
     }
-    host->holding = false;
     if (host->lists[PLACE_RESTING]) /* its probe waits already */
         return rest;
     if (belongs_to_the_last) {
@@ -128,6 +130,8 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     struct pool_host *host = pool__host_of(link);
     struct link_next rest = {LINK_EV_END_REST, 0};
 
+    if (!other_attempts(host, end))
+        host->holding = false; /* nobody is left to tell */
     /* No fault of the host's: an idle link gives its descriptor to those who wait, and the attempt is made again. */
     if (end->from == LINK_CONNECTING && end->reason == LINK_NO_DESCRIPTORS && link->channel.data &&
         pool__make_room(pool__of(host), NULL))
@@ -146,8 +150,6 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     case LINK_END_QUIET:
         if (end->reason == LINK_CLOSED_BY_PEER || end->reason == LINK_UNEXPECTED_DATA)
             spread(host, false);
-        if (was_opening(end) && !other_attempts(host, end))
-            host->holding = false; /* nobody is left to tell */
         return rest;
     case LINK_END_LOSS:
         spread(host, !others_are_ready(host, end));
@@ -166,6 +168,7 @@ void pool__succeeded(struct link *link)
     host->failed = host->holding = false;
     if (!host->failures)
         host->not_before = 0;
+    host->start_asked = false;
     host->connected++;
     raise_limit(host);
 }
@@ -230,11 +233,14 @@ void pool__reset_host_backoff(struct pool_host *host)
 
 void pool__bring_back(struct pool_host *host)
 {
+    host->failed = host->failed && host->lists[PLACE_RESTING];
+    host->holding = host->holding && pool__opening(host);
     host->failures = 0;
     host->failed_attempts_to = pool__of(host)->core.serial; /* what is under way fails for reasons of before */
     host->not_before = host->keep_after = 0;
     if (host->n[LINK_OFFLINE])
         forget(host);
-    host->start_asked = true;
+    host->start_asked = !pool__has_ready(host);
+    pool__host_changed(host);
     pool__want_host(host);
 }

@@ -10,7 +10,7 @@ shift
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-valgrind -q --trace-children=yes --leak-check=full --show-leak-kinds=definite,indirect \
+valgrind -q --trace-children=yes --read-inline-info=no --leak-check=full --show-leak-kinds=definite,indirect \
     --errors-for-leak-kinds=definite,indirect --log-file="$work/log.%p" \
     "$binary" -j"$(nproc)" --timeout 300 --tap="$work/tap" "$@"
 status=$?

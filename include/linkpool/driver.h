@@ -59,7 +59,7 @@ struct driver {
     double now;    /* seconds on a monotonic clock, as of this turn: a field, since asking the kernel costs 25 ns */
     uint64_t turn; /* one more with each poll */
     void *owner;
-    void (*on_alarm)(struct driver *driver);
+    void (*on_alarm)(struct driver *driver); /* NULL, as the next: nobody owns it, or no longer; what was asked for is dropped */
     void (*on_later)(struct driver *driver);
 };
 

@@ -95,9 +95,10 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels);
 int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc));
 /** The answer to ping() came. */
 int protocol_pong(struct protocol_link *pl);
-/** A message for a channel; its holder may release it, or free the pool, meanwhile. */
+/** A message for a channel; its holder may release it, or free the pool, meanwhile. From input(), idle_input() or outside code; in the hooks
+ *  open, close, released and leave, which run inside the user's own calls, it answers LINKPOOL_ESTATE and the holder is not called. */
 int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n);
-/** A channel that was refused room has it again. */
+/** A channel that was refused room has it again. As protocol_deliver(). */
 int protocol_writable(struct protocol_channel *pc);
 /** The peer ended this channel: its lease is over. `safe_to_repeat`: it did nothing with what was sent. */
 int protocol_end(struct protocol_channel *pc, enum link_reason reason, bool safe_to_repeat);

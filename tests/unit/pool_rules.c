@@ -141,6 +141,7 @@ Test(pool_rules, a_descriptor_is_added_to_the_loop_once_and_leasing_touches_neit
     }
     for (int i = 0; i < 50; i++) { /* who wants nothing while nothing comes costs nothing either */
         cr_assert(eq(int, fake_ask(&world, &user, a), POOL_READY));
+        cr_assert(eq(int, channel_want(user.lease.channel, 0), 0));
         fake_settle(&world);
         fake_give_back(&user);
     }
