@@ -39,7 +39,7 @@ static struct link_attempt keep(struct link *link)
         link__release(env, entry, sizeof *entry);
         return none;
     }
-    link->bits = (uint16_t)(link->bits | LINK_KEPT);
+    link__set_bits(link, 0, LINK_KEPT);
     return attempt;
 }
 

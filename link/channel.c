@@ -1,251 +1,7 @@
-/* channel.c - channels: what a holder does with a ready link, and what is left of it at the return.
- *
- * An exclusive link has one channel, within it; a shared one has streams, from slabs that are kept until the link
- * goes, so that leasing on a warm link allocates nothing. */
+/* channel.c - what a holder does with its channel, and what it hears of it. */
 #include <errno.h>
-#include <utlist.h>
 
 #include "link/internal.h"
-
-static void set_bits(struct link *link, unsigned clear, unsigned add)
-{
-    link->bits = (uint16_t)((link->bits & ~clear) | add);
-}
-
-/* ---- streams ---- */
-
-enum { STREAMS_A_SLAB = 8, STREAM_STATE = (sizeof(struct link_stream) + 15) & ~(size_t)15 /* where its state begins */ };
-
-struct link_slab {
-    struct link_slab *next;
-};
-
-static size_t stream_size(const struct link *link)
-{
-    return STREAM_STATE + ((link->owner->protocol->channel_size + 15) & ~(size_t)15);
-}
-
-static size_t slab_size(const struct link *link) { return 16 + STREAMS_A_SLAB * stream_size(link); }
-
-static int add_slab(struct link *link)
-{
-    struct link_shared *shared = link__shared(link);
-    struct link_slab *slab = link__alloc(link__core(link)->env, slab_size(link));
-
-    if (!slab)
-        return LINKPOOL_ENOMEM;
-    slab->next = shared->slabs;
-    shared->slabs = slab;
-    for (size_t i = 0; i < STREAMS_A_SLAB; i++) {
-        struct link_stream *stream = (struct link_stream *)((char *)slab + 16 + i * stream_size(link));
-        stream->channel.link = link;
-        stream->protocol.channel = &stream->channel;
-        stream->protocol.state = link->owner->protocol->channel_size ? (char *)stream + STREAM_STATE : NULL;
-        DL_PREPEND(shared->free, stream);
-    }
-    shared->n_streams += STREAMS_A_SLAB;
-    return 0;
-}
-
-void link__free_streams(struct link *link)
-{
-    struct link_shared *shared = link__shared(link);
-
-    while (shared->slabs) {
-        struct link_slab *slab = shared->slabs;
-        shared->slabs = slab->next;
-        link__release(link__core(link)->env, slab, slab_size(link));
-    }
-}
-
-static struct link_stream *stream_of(struct channel *channel)
-{
-    return (struct link_stream *)((char *)channel - offsetof(struct link_stream, channel));
-}
-
-static void free_channel(struct channel *channel)
-{
-    struct link *link = channel->link;
-
-    channel->state = CHANNEL_FREE;
-    channel->lease = NULL;
-    channel->events = NULL;
-    channel->data = NULL;
-    channel->want = 0;
-    if (link__is_shared(link)) {
-        struct link_shared *shared = link__shared(link);
-        DL_DELETE(shared->used, stream_of(channel));
-        DL_PREPEND(shared->free, stream_of(channel));
-        shared->n_used--;
-    }
-}
-
-/* The hooks of leasing run inside the user's own calls: while they do, no holder is called (protocol_deliver()). */
-static int tell_open(struct link_stream *stream)
-{
-    struct link *link = stream->channel.link;
-    struct link_core *core = link__core(link);
-    int answer;
-
-    core->hooks++;
-    answer = link->owner->protocol->open(&link->protocol, &stream->protocol);
-    core->hooks--;
-    return answer;
-}
-
-static void tell_closed(struct channel *channel, bool cancelled)
-{
-    struct link *link = channel->link;
-    struct link_core *core = link__core(link);
-
-    if (!link->owner->protocol->close)
-        return;
-    core->hooks++;
-    link->owner->protocol->close(&link->protocol, &stream_of(channel)->protocol, cancelled);
-    core->hooks--;
-}
-
-static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
-{
-    struct link_shared *shared = link__shared(link);
-    const struct protocol *protocol = link->owner->protocol;
-
-    if (!shared->free && add_slab(link))
-        return NULL;
-    struct link_stream *stream = shared->free;
-    DL_DELETE(shared->free, stream);
-    DL_APPEND(shared->used, stream);
-    shared->n_used++;
-    stream->channel.lease = lease;
-    for (size_t i = 0; i < protocol->channel_size; i++)
-        ((char *)stream->protocol.state)[i] = 0;
-    if (protocol->open && tell_open(stream)) {
-        free_channel(&stream->channel);
-        shared->room = shared->n_used;
-        return NULL;
-    }
-    stream->channel.state = CHANNEL_HELD; /* from here on: a hook that ends the link has no holder to tell */
-    link->uses++;
-    return &stream->channel;
-}
-
-/* ---- leasing ---- */
-
-struct channel *link__lease(struct link *link, struct pool_lease *lease)
-{
-    if (link__is_shared(link))
-        return lease_stream(link, lease);
-    return link__lease_whole(link, lease);
-}
-
-/* Why an exclusive link given back cannot be lent again; LINK_NO_REASON: it is clean. */
-static enum link_reason unclean(struct link *link, bool discard)
-{
-    bool one_way = link->owner->protocol->flags & PROTOCOL_ONE_WAY;
-
-    if (link->fault)
-        return (enum link_reason)link->fault;
-    if (discard || link->bits & (LINK_SHUT | LINK_PRIVATE))
-        return LINK_DISCARDED;
-    if (link->bits & LINK_UNREAD || (link->bits & LINK_SENT_LAST && !one_way))
-        return LINK_UNEXPECTED_DATA;
-    if (link->owner->transport->pending && link->owner->transport->pending(&link->transport))
-        return LINK_UNEXPECTED_DATA;
-    return (enum link_reason)link->retire;
-}
-
-static enum link_give_back hooks_clean(struct link *link)
-{
-    const struct link_owner *owner = link->owner;
-    int answer;
-
-    if (owner->transport->reset && owner->transport->reset(&link->transport))
-        return LINK_UNCLEAN;
-    if (!owner->protocol->released)
-        return LINK_CLEAN;
-    owner->core->hooks++;
-    answer = owner->protocol->released(&link->protocol);
-    owner->core->hooks--;
-    return answer == PROTOCOL_CLEAN ? LINK_CLEAN : answer == PROTOCOL_RESETTING ? LINK_CLEANING : LINK_UNCLEAN;
-}
-
-/* An unread end of file is not unread bytes: say which. */
-static enum link_reason what_is_unread(struct link *link)
-{
-    switch (link->owner->transport->idle(&link->transport)) {
-    case TRANSPORT_EOF:
-        return LINK_CLOSED_BY_PEER;
-    case TRANSPORT_BROKEN:
-        return LINK_RESET;
-    default:
-        return LINK_UNEXPECTED_DATA;
-    }
-}
-
-enum link_give_back link__give_back(struct channel *channel, bool discard, enum link_reason *reason)
-{
-    struct link *link = channel->link;
-
-    if (link__is_shared(link)) {
-        channel->state = CHANNEL_FREE; /* a hook that ends the link has no holder to tell */
-        tell_closed(channel, discard);
-        free_channel(channel);
-        return LINK_CLEAN;
-    }
-    *reason = unclean(link, discard);
-    if (*reason == LINK_UNEXPECTED_DATA && link->bits & LINK_UNREAD)
-        *reason = what_is_unread(link);
-    free_channel(channel);
-    if (*reason)
-        return LINK_UNCLEAN;
-    link__note_return(link, link__core(link)->driver);
-    if (!(link->interest & LINKPOOL_READ)) /* while reading was paused nothing that came was seen */
-        set_bits(link, 0, LINK_UNSURE);
-    if (link->interest != LINKPOOL_READ)
-        link__watch(link, LINKPOOL_READ);
-    if (link->owner->transport->reset || link->owner->protocol->released) {
-        enum link_give_back answer = hooks_clean(link);
-        if (answer == LINK_UNCLEAN)
-            *reason = LINK_UNEXPECTED_DATA;
-        return answer;
-    }
-    return LINK_CLEAN;
-}
-
-enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat)
-{
-    const struct pool_lease *lease = channel->lease;
-
-    if (safe_to_repeat || !lease)
-        return POOL_NOT_SENT;
-    if (!link__is_shared(channel->link) && channel->link->bits & LINK_LENT)
-        return POOL_UNKNOWN;
-    if (lease->bytes_received)
-        return POOL_PARTIAL;
-    return lease->bytes_sent ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;
-}
-
-void link__lose(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat)
-{
-    struct link *link = channel->link;
-
-    channel->state = CHANNEL_OVER; /* first: the hook may end the link, which tells those who hold */
-    link->tells++;
-    if (link__is_shared(link) && !(link->bits & LINK_ENDING))
-        tell_closed(channel, true);
-    link__core(link)->keeper->lost(channel, reason, system_errno, safe_to_repeat);
-}
-
-struct channel *link__own_channel(struct link *link)
-{
-    return link__is_shared(link) ? &link__shared(link)->used->channel : &link->channel;
-}
-
-void link__told(struct channel *channel)
-{
-    channel->link->tells--;
-    free_channel(channel);
-}
 
 /* ---- the holder's functions ---- */
 
@@ -330,14 +86,14 @@ static ssize_t end_of_file(struct channel *channel)
         channel->lease->reason = (enum link_reason)link->fault;
         channel->lease->fate = link__fate(channel, false);
     }
-    link->bits = (uint16_t)(link->bits & ~LINK_UNREAD);
+    link__set_bits(link, LINK_UNREAD, 0);
     return 0;
 }
 
 /* Nothing is left to read, and that is known of this turn alone. */
 static void found_empty(struct link *link)
 {
-    set_bits(link, LINK_UNREAD, LINK_DRAINED_IN);
+    link__set_bits(link, LINK_UNREAD, LINK_DRAINED_IN);
     link->turn = (uint32_t)link__core(link)->driver->turn;
 }
 
@@ -355,7 +111,7 @@ ssize_t channel_read(struct channel *channel, void *bytes, size_t n)
         return LINKPOOL_EINVAL;
     got = link->owner->transport->readv(&link->transport, &part, 1);
     if (got > 0) {
-        set_bits(link, LINK_SENT_LAST | LINK_UNREAD | LINK_DRAINED_IN, LINK_MOVED | LINK_ANSWERED);
+        link__set_bits(link, LINK_SENT_LAST | LINK_UNREAD | LINK_DRAINED_IN, LINK_MOVED | LINK_ANSWERED);
         if ((size_t)got < n)
             found_empty(link);
         if (channel->lease)
@@ -382,7 +138,7 @@ ssize_t channel_writev(struct channel *channel, const struct iovec *parts, int n
         return LINKPOOL_EOPTION;
     sent = link->owner->transport->writev(&link->transport, parts, n);
     if (sent > 0) {
-        set_bits(link, LINK_DRAINED_IN, LINK_MOVED | LINK_SENT_LAST);
+        link__set_bits(link, LINK_DRAINED_IN, LINK_MOVED | LINK_SENT_LAST);
         if (channel->lease)
             channel->lease->bytes_sent += (uint64_t)sent;
         return sent;
@@ -401,7 +157,7 @@ int channel_send(struct channel *channel, const void *bytes, size_t n)
         return LINKPOOL_ELOST;
     if (!link__is_shared(link) || !link->owner->protocol->send)
         return LINKPOOL_EOPTION;
-    error = link->owner->protocol->send(&link->protocol, &stream_of(channel)->protocol, bytes, n);
+    error = link->owner->protocol->send(&link->protocol, &link__stream_of(channel)->protocol, bytes, n);
     if (!error && channel->lease)
         channel->lease->bytes_sent += n;
     return error;
@@ -415,7 +171,7 @@ int channel_shutdown(struct channel *channel)
         return LINKPOOL_ELOST;
     if (link__is_shared(link) || !link->owner->transport->shutdown)
         return LINKPOOL_EOPTION;
-    set_bits(link, 0, LINK_SHUT);
+    link__set_bits(link, 0, LINK_SHUT);
     return link->owner->transport->shutdown(&link->transport) ? (int)fault(channel, errno) : 0;
 }
 
@@ -425,7 +181,7 @@ int channel_fd(struct channel *channel)
 
     if (channel->state != CHANNEL_HELD || link__is_shared(link) || !(link->owner->transport->flags & TRANSPORT_PLAIN_FD))
         return -1;
-    set_bits(link, LINK_DRAINED_IN, LINK_LENT);
+    link__set_bits(link, LINK_DRAINED_IN, LINK_LENT);
     return link->transport.fd;
 }
 
@@ -435,7 +191,7 @@ void *channel_native(struct channel *channel)
 
     if (channel->state != CHANNEL_HELD || link__is_shared(link) || !link->owner->transport->native)
         return NULL;
-    set_bits(link, LINK_DRAINED_IN, LINK_LENT);
+    link__set_bits(link, LINK_DRAINED_IN, LINK_LENT);
     return link->owner->transport->native(&link->transport);
 }
 
@@ -445,7 +201,7 @@ void channel_keep_private(struct channel *channel)
 
     if (channel->state != CHANNEL_HELD)
         return;
-    set_bits(link, 0, LINK_PRIVATE);
+    link__set_bits(link, 0, LINK_PRIVATE);
     if (link__is_shared(link) && !link->retire) { /* it ends with the last of its channels, and takes no new one */
         link->retire = LINK_DISCARDED;
         link__core(link)->keeper->served(link);
@@ -464,11 +220,11 @@ static void pause_reading(struct link *link)
 {
     enum link_reason reason;
 
-    set_bits(link, 0, LINK_UNREAD);
+    link__set_bits(link, 0, LINK_UNREAD);
     link__watch(link, link->interest & ~(unsigned)LINKPOOL_READ);
     if (!link__core(link)->keeper->faulted || link->fault)
         return;
-    if ((reason = what_is_unread(link)) != LINK_UNEXPECTED_DATA)
+    if ((reason = link__what_is_unread(link)) != LINK_UNEXPECTED_DATA)
         set_fault(link, reason, link->owner->fail_errno);
 }
 
@@ -488,7 +244,7 @@ void link__tell_holder(struct link *link, unsigned events)
     events &= channel->want;
     if (events & LINKPOOL_READ) {
         if (!(link->bits & LINK_LENT)) /* until it is read */
-            set_bits(link, LINK_DRAINED_IN, LINK_UNREAD);
+            link__set_bits(link, LINK_DRAINED_IN, LINK_UNREAD);
         channel->events->readable(channel);
     }
     /* That may have ended the lease, and begun another. */

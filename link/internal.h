@@ -266,7 +266,17 @@ static inline void link__free_whole(struct link *link, const struct driver *driv
     link__note_return(link, driver);
 }
 
+static inline void link__set_bits(struct link *link, unsigned clear, unsigned add)
+{
+    link->bits = (uint16_t)((link->bits & ~clear) | add);
+}
+
 /* within link/ */
+enum link_reason link__what_is_unread(struct link *link); /* an unread end of file is not unread bytes: says which */
+static inline struct link_stream *link__stream_of(struct channel *channel)
+{
+    return (struct link_stream *)((char *)channel - offsetof(struct link_stream, channel));
+}
 void link__take_observer(struct pool_observer *taken, const struct pool_observer *given);
 void link__alone_stats(const struct link *link, struct link_stats *stats); /* adds what a link on its own knows; else nothing */
 void link__ready(struct link *link);                     /* the protocol says so */

@@ -121,9 +121,9 @@ static void serve(struct link *link)
 
     link->since = link->idle_since = link__now(core);
     link->age_draw = (uint16_t)(core->env->random(core->env->data) & 0xffff);
-    link->bits = (uint16_t)(link->bits | LINK_UNPROVEN);
+    link__set_bits(link, 0, LINK_UNPROVEN);
     if (stable_after <= 0) {
-        link->bits = (uint16_t)(link->bits & ~LINK_UNPROVEN);
+        link__set_bits(link, LINK_UNPROVEN, 0);
         core->keeper->proven(link);
     }
     link__watch(link, LINKPOOL_READ);
@@ -143,7 +143,7 @@ void link__start_protocol(struct link *link)
         link__end(link, LINK_NO_MEMORY, 0);
         return;
     }
-    link->bits = (uint16_t)(link->bits | LINK_STARTED);
+    link__set_bits(link, 0, LINK_STARTED);
     link__watch(link, LINKPOOL_READ);
     if (protocol->start)
         protocol->start(&link->protocol);
@@ -217,7 +217,7 @@ void link__arm_ready(struct link *link)
     double now = link__now(core), proof = link->since + link->owner->terms->backoff.stable_after;
 
     if (link->bits & LINK_UNPROVEN && proof <= now) {
-        link->bits = (uint16_t)(link->bits & ~LINK_UNPROVEN);
+        link__set_bits(link, LINK_UNPROVEN, 0);
         core->keeper->proven(link);
     }
     if (!link->retire && (link->bits & LINK_RECYCLED || age_due(link) <= now)) {
@@ -233,7 +233,7 @@ void link__arm_ready(struct link *link)
 
 void link__retire_at(struct link *link, double due)
 {
-    link->bits = (uint16_t)(link->bits | LINK_RECYCLED);
+    link__set_bits(link, 0, LINK_RECYCLED);
     link__timer_set(link__core(link), &link->timer, due);
 }
 
@@ -357,7 +357,7 @@ static void shut(struct link *link, bool quiet)
         link->owner->protocol->end(&link->protocol);
     link->owner->transport->close(&link->transport, quiet);
     link->transport.fd = -1;
-    link->bits = (uint16_t)(link->bits & ~(LINK_WATCHED | LINK_STARTED | LINK_KEPT));
+    link__set_bits(link, LINK_WATCHED | LINK_STARTED | LINK_KEPT, 0);
     link->interest = 0;
     if (link__is_shared(link))
         link__shared(link)->room = 0;
@@ -377,7 +377,7 @@ static void begin_end(struct link *link)
 {
     struct link_core *core = link__core(link);
 
-    link->bits = (uint16_t)(link->bits | LINK_ENDING);
+    link__set_bits(link, 0, LINK_ENDING);
     if (core->keeper->ending)
         core->keeper->ending(link);
 }
@@ -400,7 +400,7 @@ void link__end(struct link *link, enum link_reason reason, int system_errno)
     keep_words(link, reason);
     core->ends[reason]++;
     struct link_next next = core->keeper->ended(link, &end);
-    link->bits = (uint16_t)(link->bits & ~LINK_ENDING);
+    link__set_bits(link, LINK_ENDING, 0);
     if (step(link, next.event, (struct detail){reason, system_errno, next.delay}) == LINK_DO_ARM_RETRY)
         arm(link, next.delay);
     core->keeper->settled(link, &end);
@@ -422,7 +422,7 @@ static void stop(struct link *link, enum link_reason reason, bool quiet)
         keep_words(link, reason);
         core->ends[reason]++;
     }
-    link->bits = (uint16_t)(link->bits & ~LINK_ENDING);
+    link__set_bits(link, LINK_ENDING, 0);
     link__timer_clear(core, &link->timer);
     step(link, LINK_EV_STOP, (struct detail){.reason = reason});
 }
@@ -487,7 +487,7 @@ static void look_at_promised(struct link *link)
         link__look(link);
         return;
     }
-    link->bits = (uint16_t)(link->bits | LINK_UNREAD);
+    link__set_bits(link, 0, LINK_UNREAD);
     link__watch(link, link->interest & ~(unsigned)LINKPOOL_READ);
 }
 
@@ -538,13 +538,13 @@ int link__watch_descriptor(struct link *link, int fd, unsigned interest)
 
     if (link->bits & LINK_WATCHED)
         core->driver->ops->io_stop(core->driver, &link->io);
-    link->bits = (uint16_t)(link->bits & ~LINK_WATCHED);
+    link__set_bits(link, LINK_WATCHED, 0);
     if (fd < 0)
         return 0;
     link->io.on = on_io;
     if (core->driver->ops->io_start(core->driver, &link->io, fd, interest))
         return LINKPOOL_ENOMEM;
-    link->bits = (uint16_t)(link->bits | LINK_WATCHED);
+    link__set_bits(link, 0, LINK_WATCHED);
     link->interest = (uint8_t)interest;
     return 0;
 }

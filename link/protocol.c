@@ -31,7 +31,7 @@ ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n)
     got = link->owner->transport->readv(&link->transport, &part, 1);
     if (got > 0) {
         if (link__is_shared(link) && link__held(link))
-            link->bits = (uint16_t)(link->bits | LINK_ANSWERED);
+            link__set_bits(link, 0, LINK_ANSWERED);
         return got;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -141,7 +141,7 @@ int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
     link__enter(link__core(link));
     if (channel->state != CHANNEL_HELD)
         return leave(link, attempt); /* given up meanwhile: swallowed */
-    link->bits = (uint16_t)(link->bits | LINK_ANSWERED);
+    link__set_bits(link, 0, LINK_ANSWERED);
     if (channel->lease)
         channel->lease->bytes_received += n;
     if (channel->events && channel->events->message)

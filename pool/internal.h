@@ -292,7 +292,11 @@ unsigned pool__idle(const struct pool *pool);
 void pool__explain_failure(struct pool_lease *lease, const struct pool_line *line); /* reason and errno, from its hosts */
 enum pool_stage pool__stage(const struct pool_line *line);                          /* what its leases wait for */
 
-/* lease.c */
+/* acquire.c */
+struct link *pool__fresh_link(const struct pool_host *host); /* a free one that nobody has used, or NULL */
+struct channel *pool__take(struct pool_host *host, struct pool_lease *lease); /* leases a free channel of the host, or NULL: there is none */
+
+/* serve.c, release.c */
 void pool__serve(struct pool_host *host);  /* free channels to those who wait */
 void pool__serve_target(struct pool_target *target); /* its hosts' free channels */
 void pool__serve_all(struct pool_host *host); /* it is another: a free channel of its targets' other hosts may do now as well */
@@ -324,7 +328,22 @@ void pool__proven(struct link *link);
 void pool__reset_host_backoff(struct pool_host *host);
 void pool__bring_back(struct pool_host *host); /* into service, with a first link ahead of use */
 
+/* members.c */
+struct pool_members { /* a target's list as it is being made */
+    size_t n, room;
+    struct pool_host **hosts; /* pinned meanwhile */
+    unsigned *weights;
+    struct pool_membership **members;
+};
+int pool__members_make(struct pool_target *target, const struct pool_endpoint *endpoints, size_t n, struct pool_members *list);
+void pool__members_give_up(struct pool *pool, struct pool_members *list);
+void pool__members_put(struct pool_target *target, struct pool_members *list); /* in the place of the former */
+void pool__members_clear(struct pool_target *target);
+
 /* target.c */
+void pool__tell_picker(struct pool_target *target); /* its list, or a host's state, is another */
+static inline bool pool__all_down(const struct pool_target *target) { return target->known && target->n_down == target->pick.n; }
+
 void pool__target_host_changed(struct pool_target *target, enum link_state from, enum link_state to, bool was_down, bool is_down);
 void pool__target_see(struct pool_target *target);
 void pool__see_target_drain(struct pool_target *target);

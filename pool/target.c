@@ -1,4 +1,4 @@
-/* target.c - a named set of hosts with a policy: its list, its state, its picks. */
+/* target.c - a named set of hosts with a policy: its picks, its state, its coming and going. */
 #include <errno.h>
 #include <string.h>
 #include <utlist.h>
@@ -81,15 +81,13 @@ void pool__target_see(struct pool_target *target)
         observer->target(observer->data, target, from, to);
 }
 
-static bool all_down(const struct pool_target *target) { return target->known && target->n_down == target->pick.n; }
-
 /* Drawn here, and not when it is asked: leasing makes no system call. */
 static uint64_t random_bits(const struct pool *pool)
 {
     return pool->core.env->random(pool->core.env->data);
 }
 
-static void tell_picker(struct pool_target *target)
+void pool__tell_picker(struct pool_target *target)
 {
     if (target->picker->changed)
         target->picker->changed(&target->pick);
@@ -103,223 +101,12 @@ void pool__target_host_changed(
     target->in_state[to]++;
     target->n_down += (uint32_t)is_down;
     target->n_down -= (uint32_t)was_down;
-    tell_picker(target);
+    pool__tell_picker(target);
     pool__target_see(target);
-    if (is_down && !was_down && all_down(target))
+    if (is_down && !was_down && pool__all_down(target))
         pool__fail_line(&target->line, LINKPOOL_EUNAVAILABLE, true);
     if (target->line.n)
         pool__want(&target->line);
-}
-
-/* ---- its list ---- */
-
-static void join(struct pool_target *target, struct pool_membership *member, struct pool_host *host, size_t i, unsigned weight)
-{
-    member->host = host;
-    member->target = target;
-    member->index = i;
-    DL_APPEND(host->memberships, member);
-    target->members[i] = member;
-    target->hosts[i] = host;
-    target->weights[i] = weight ? weight : 1;
-    target->in_state[host->state]++;
-    target->n_down += host->is_down;
-}
-
-/* Hosts that lost their last target, and that nobody pinned: their links end when nobody holds them. */
-static void leave(struct pool_target *target, struct pool_host *host)
-{
-    struct link *link, *next;
-
-    pool__forget_line(host, &target->line);
-    if (!host->memberships && !host->pins) {
-        while (!host->line.n && host->lists[PLACE_OPENING])
-            link__end(host->lists[PLACE_OPENING], LINK_STOPPED, 0);
-        for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
-            DL_FOREACH_SAFE(host->lists[place], link, next)
-                if (link__state(link) != LINK_DRAINING)
-                    pool__retire(link, LINK_DRAINED);
-    }
-    pool__see_host(host);
-}
-
-/** A list as it is being made; nothing of the target has changed until it is put in place. */
-struct list {
-    size_t n, room;
-    struct pool_host **hosts; /* pinned meanwhile */
-    unsigned *weights;
-    struct pool_membership **members;
-};
-
-static void free_list(struct pool *pool, struct list *list)
-{
-    const struct linkpool_env *env = pool->core.env;
-
-    link__release(env, list->hosts, list->room * sizeof *list->hosts);
-    link__release(env, list->weights, list->room * sizeof *list->weights);
-    link__release(env, list->members, list->room * sizeof *list->members);
-}
-
-static void give_up(struct pool *pool, struct list *list)
-{
-    const struct linkpool_env *env = pool->core.env;
-
-    for (size_t i = 0; i < list->room && list->members; i++)
-        link__release(env, list->members[i], sizeof *list->members[i]);
-    for (size_t i = 0; i < list->n; i++)
-        pool_host_drop(list->hosts[i]);
-    free_list(pool, list);
-}
-
-static int add_endpoint(struct pool_target *target, struct list *list, size_t i, const struct pool_endpoint *given)
-{
-    struct pool *pool = target->pool;
-    struct pool_settings *settings = target->settings;
-    struct pool_endpoint endpoint;
-    struct pool_host *host;
-    char why[160];
-    int error;
-
-    pool__endpoint_take(&endpoint, given);
-    if ((error = pool__endpoint_check(&endpoint, why, sizeof why))) {
-        pool__refuse(pool, "endpoint %zu: %s", i, why);
-        return error;
-    }
-    if ((error = pool__host_find(pool, &endpoint, settings ? &settings->options : NULL, settings, &host)))
-        return error;
-    if (host->is_listed) /* twice in one list: once in the target */
-        return 0;
-    host->is_listed = true;
-    host->pins++;
-    list->weights[list->n] = endpoint.weight;
-    list->hosts[list->n++] = host;
-    return 0;
-}
-
-static int make_room(struct pool *pool, struct list *list, size_t n)
-{
-    const struct linkpool_env *env = pool->core.env;
-
-    *list = (struct list){.room = n};
-    if (!n)
-        return 0;
-    list->hosts = link__alloc(env, n * sizeof *list->hosts);
-    list->weights = link__alloc(env, n * sizeof *list->weights);
-    list->members = link__alloc(env, n * sizeof *list->members);
-    if (!list->hosts || !list->weights || !list->members)
-        return LINKPOOL_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        if (!(list->members[i] = link__alloc(env, sizeof *list->members[i])))
-            return LINKPOOL_ENOMEM;
-    return 0;
-}
-
-static int make_list(struct pool_target *target, const struct pool_endpoint *endpoints, size_t n, struct list *list)
-{
-    const char *at = (const char *)endpoints;
-    int error = make_room(target->pool, list, n);
-
-    for (size_t i = 0; i < n && !error; i++) { /* older callers' endpoints are shorter: their size is the step */
-        const struct pool_endpoint *endpoint = (const struct pool_endpoint *)(const void *)at;
-        error = add_endpoint(target, list, i, endpoint);
-        at += endpoint->size;
-    }
-    for (size_t i = 0; i < list->n; i++)
-        list->hosts[i]->is_listed = false;
-    if (error)
-        give_up(target->pool, list);
-    return error;
-}
-
-static bool is_member(const struct pool_target *target, const struct pool_host *host)
-{
-    for (const struct pool_membership *member = host->memberships; member; member = member->next)
-        if (member->target == target)
-            return true;
-    return false;
-}
-
-static void drop_old(struct pool_target *target, const struct list *old)
-{
-    const struct linkpool_env *env = target->pool->core.env;
-
-    for (size_t i = 0; i < old->n; i++) {
-        DL_DELETE(old->hosts[i]->memberships, old->members[i]);
-        link__release(env, old->members[i], sizeof *old->members[i]);
-    }
-    for (size_t i = 0; i < old->n; i++)
-        if (!is_member(target, old->hosts[i]))
-            leave(target, old->hosts[i]);
-}
-
-static struct list list_of(const struct pool_target *target)
-{
-    return (struct list){.n = target->pick.n, .room = target->room, .hosts = target->hosts, .weights = target->weights,
-        .members = target->members};
-}
-
-/* Takes a list over, and gives the former one up. */
-static void put_in_place(struct pool_target *target, struct list *list)
-{
-    const struct linkpool_env *env = target->pool->core.env;
-    struct list old = list_of(target);
-
-    memset(target->in_state, 0, sizeof target->in_state);
-    target->n_down = 0;
-    target->hosts = list->hosts;
-    target->weights = list->weights;
-    target->members = list->members;
-    target->room = list->room;
-    for (size_t i = 0; i < list->n; i++)
-        join(target, list->members[i], list->hosts[i], i, list->weights[i]);
-    for (size_t i = list->n; i < list->room; i++) { /* of endpoints that were given twice */
-        link__release(env, list->members[i], sizeof *list->members[i]);
-        list->members[i] = NULL;
-    }
-    target->pick.n = list->n;
-    target->pick.hosts = target->hosts;
-    target->pick.weights = target->weights;
-    target->known = true;
-    drop_old(target, &old);
-    free_list(target->pool, &old);
-    for (size_t i = 0; i < list->n; i++)
-        pool_host_drop(list->hosts[i]);
-}
-
-static void list_changed(struct pool_target *target)
-{
-    tell_picker(target);
-    target->stuck = false; /* another list, another verdict */
-    pool__target_see(target);
-    if (all_down(target))
-        pool__fail_line(&target->line, LINKPOOL_EUNAVAILABLE, true);
-    for (size_t i = 0; i < target->pick.n; i++) {
-        if (pool__kept_up(target->hosts[i]))
-            pool__want(&target->hosts[i]->line);
-        if (target->line.n)
-            pool__serve(target->hosts[i]);
-    }
-    if (target->line.n)
-        pool__want(&target->line);
-}
-
-int pool_target_update(struct pool_target *target, const struct pool_endpoint *endpoints, size_t n)
-{
-    struct list list;
-    int error;
-
-    target->pool->refusal[0] = '\0';
-    if (target->pool->draining || target->pool->freed || target->draining || target->removed)
-        return LINKPOOL_ECLOSED;
-    if (n && !endpoints)
-        return LINKPOOL_EINVAL;
-    if ((error = make_list(target, endpoints, n, &list)))
-        return error;
-    link__enter(&target->pool->core);
-    put_in_place(target, &list);
-    list_changed(target);
-    link__leave(&target->pool->core);
-    return 0;
 }
 
 /* ---- coming ---- */
@@ -420,7 +207,7 @@ struct pool_target *pool_target_add(struct pool *pool, const char *name, const s
 {
     struct pool_target_options options;
     struct pool_target *target;
-    struct list list = {0};
+    struct pool_members list = {0};
     int error;
 
     pool->refusal[0] = '\0';
@@ -429,18 +216,17 @@ struct pool_target *pool_target_add(struct pool *pool, const char *name, const s
         return refused(error);
     if (!(target = make(pool, name, &options)))
         return refused(LINKPOOL_ENOMEM);
-    if (options.endpoints && (error = make_list(target, options.endpoints, options.n_endpoints, &list)))
+    if (options.endpoints && (error = pool__members_make(target, options.endpoints, options.n_endpoints, &list)))
         goto failed;
     if ((error = pool__name_add(pool, target->name, NULL, target))) {
         if (options.endpoints)
-            give_up(pool, &list);
+            pool__members_give_up(pool, &list);
         goto failed;
     }
     DL_APPEND(pool->targets, target);
     pool->n_targets++;
     if (options.endpoints) {
-        put_in_place(target, &list);
-        list_changed(target);
+        pool__members_put(target, &list);
     }
     return target;
 failed:
@@ -455,7 +241,6 @@ void pool_target_remove(struct pool_target *target)
     if (!target || target->removed)
         return;
     struct pool *pool = target->pool;
-    struct list old = list_of(target);
     struct pool_name *name = pool__name_find(pool, target->name);
 
     link__enter(&pool->core);
@@ -463,15 +248,7 @@ void pool_target_remove(struct pool_target *target)
     pool__target_see(target);
     pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
     pool__name_remove(pool, name);
-    target->pick.n = 0;
-    drop_old(target, &old);
-    free_list(pool, &old);
-    target->hosts = NULL;
-    target->weights = NULL;
-    target->members = NULL;
-    target->pick.hosts = NULL;
-    target->pick.weights = NULL;
-    target->room = 0;
+    pool__members_clear(target);
     DL_DELETE(pool->targets, target);
     pool->n_targets--;
     DL_APPEND(pool->removed, target);

@@ -1,2 +1,2 @@
-# file: pool/lease.c
+# file: pool/acquire.c
 s/if \(is_down\(line\) && !\(lease->flags & POOL_WAIT_FOR_READY\)\)/if (false)/

@@ -1,0 +1,292 @@
+/* acquire.c - asking for a channel: the path that must be short.
+ *
+ * With a ready link at hand a lease touches its host, the link and itself: list moves and counters, no allocation, no
+ * system call, no timer. A newcomer overtakes nobody: as long as somebody waits, no link that would do is free. */
+#include <math.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "link/options.h"
+#include "pool/internal.h"
+
+/* ---- taking a channel ---- */
+
+struct link *pool__fresh_link(const struct pool_host *host)
+{
+    struct link *link;
+
+    DL_FOREACH(host->lists[PLACE_IDLE], link)
+        if (!link->uses)
+            return link;
+    return NULL;
+}
+
+static struct link *free_link_for(const struct pool_host *host, const struct pool_lease *lease)
+{
+    if (lease->flags & POOL_FRESH)
+        return pool__fresh_link(host);
+    if (host->lists[PLACE_PARTIAL] || !host->lists[PLACE_IDLE])
+        return host->lists[PLACE_PARTIAL];
+    return pool__options(host)->spread_links ? host->lists[PLACE_IDLE]->prev : host->lists[PLACE_IDLE];
+}
+
+/* Lent again before the loop has polled since it came back: it may have something unread, or be gone. */
+static bool is_still_clean(struct pool *pool, struct link *link)
+{
+    bool same_turn = link->turn == (uint32_t)pool->core.driver->turn;
+
+    link__set_bits(link, LINK_UNSURE, 0);
+    if (!same_turn)
+        return true;
+    pool->peeked++;
+    link__enter(&pool->core); /* its protocol's hook may end it */
+    bool clean = link__look(link);
+    link__leave(&pool->core);
+    return clean;
+}
+
+/* Moves an exclusive link from one list to the other: pool__place() for the two moves of every lease. */
+static void idle_to_busy(struct pool_host *host, struct link *link)
+{
+    DL_DELETE(host->lists[PLACE_IDLE], link);
+    DL_PREPEND(host->lists[PLACE_BUSY], link);
+    link->place = PLACE_BUSY;
+    host->n_idle--;
+}
+
+static struct channel *take_stream(struct link *link, struct pool_lease *lease)
+{
+    const struct pool_host_options *options = pool__options(pool__host_of(link));
+    struct link_core *core = link__core(link);
+    struct channel *channel;
+
+    link__enter(core); /* its protocol's hook may end it */
+    channel = link__lease(link, lease);
+    if (!channel && link__has_room(link))
+        lease->status = LINKPOOL_ENOMEM; /* the next would meet the same */
+    if (channel && options->max_uses && link->uses >= options->max_uses)
+        link->retire = LINK_USED_UP;
+    pool__place(link); /* without a channel as well: its protocol has no room after all */
+    link__leave(core);
+    return channel;
+}
+
+struct channel *pool__take(struct pool_host *host, struct pool_lease *lease)
+{
+    struct pool *pool = pool__of(host);
+    uint8_t state = pool__claim(lease)->state;
+    struct channel *channel;
+    struct link *link;
+
+    /* A link that turns out to be dead may be its host's last: then a lease in line has failed, and wants no other. */
+    while (pool__claim(lease)->state == state && (link = free_link_for(host, lease))) {
+        if (link->bits & LINK_UNSURE && !is_still_clean(pool, link))
+            continue;
+        if (host->is_shared) {
+            if (!(channel = take_stream(link, lease)) && lease->status == LINKPOOL_ENOMEM)
+                return NULL;
+            if (!channel)
+                continue;
+        } else {
+            channel = link__lease_whole(link, lease);
+            idle_to_busy(host, link);
+        }
+        lease->reused = link->uses > 1;
+        host->uses++;
+        host->n_leased++;
+        pool->n_leased++;
+        return channel;
+    }
+    return NULL;
+}
+
+static inline void hold(struct pool_lease *lease, struct channel *channel)
+{
+    struct pool_claim *claim = pool__claim(lease);
+
+    claim->state = CLAIM_HELD;
+    claim->channel = lease->channel = channel;
+    lease->host = pool__host_of(channel->link);
+    lease->status = POOL_READY;
+    if (!lease->reused)
+        pool__of(lease->host)->first_uses++;
+}
+
+/* ---- asking ---- */
+
+static inline int check_lease(const struct pool_lease *lease)
+{
+    if (!lease->done || lease->flags & ~(unsigned)(POOL_WAIT_FOR_READY | POOL_FRESH))
+        return LINKPOOL_EINVAL;
+    if (lease->timeout == 0) /* most leases: the line's own */
+        return 0;
+    if (!(lease->timeout > 0) || (lease->timeout > LINK_TEN_YEARS && lease->timeout != INFINITY))
+        return LINKPOOL_EINVAL;
+    return 0;
+}
+
+static inline int begin(struct pool *pool, struct pool_target *target, struct pool_lease *lease)
+{
+    struct pool_claim *claim = pool__claim(lease);
+
+    if (claim->state != CLAIM_OVER)
+        return LINKPOOL_ESTATE;
+    /* The out members, from the first to the library's own: 0 is "nothing yet" of each. */
+    memset(&lease->channel, 0, offsetof(struct pool_lease, lib) - offsetof(struct pool_lease, channel));
+    claim->pool = pool;
+    claim->target = target;
+    if ((lease->status = check_lease(lease)))
+        return lease->status;
+    return lease->status = pool->draining || pool->freed ? LINKPOOL_ECLOSED : 0;
+}
+
+static bool is_down(const struct pool_line *line)
+{
+    return line->host ? pool__is_down(line->host) : line->target->known && line->target->n_down == line->target->pick.n;
+}
+
+static int full(struct pool *pool, struct pool_lease *lease, enum pool_bound bound)
+{
+    pool->full++;
+    lease->bound = bound;
+    return lease->status = LINKPOOL_EFULL;
+}
+
+/* Nothing is ready: in line, or an error at once. */
+static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_lease *lease)
+{
+    unsigned own = line->target ? line->target->max_line : 0, max_line = own ? own : pool->options.max_line;
+
+    link__later(&pool->core); /* first: outside a turn it brings the clock up to date */
+    pool__claim(lease)->ticket = ++pool->ticket;
+    *(line->host ? &line->host->asked_at : &line->target->asked_at) = (uint32_t)pool->ticket;
+    if (is_down(line) && !(lease->flags & POOL_WAIT_FOR_READY)) {
+        pool->failed_fast++;
+        pool__explain_failure(lease, line);
+        return lease->status = LINKPOOL_EUNAVAILABLE;
+    }
+    if (line->n >= max_line)
+        return full(pool, lease, POOL_BOUND_LINE);
+    if (pool->n_waiting >= pool->options.max_waiting)
+        return full(pool, lease, POOL_BOUND_POOL_WAITING);
+    if ((lease->status = pool__wait(pool, line, lease)) == POOL_PENDING)
+        pool__want(line);
+    return lease->status;
+}
+
+static int acquire_host(struct pool_host *host, struct pool_lease *lease)
+{
+    struct pool *pool = pool__of(host);
+    struct channel *channel;
+    int error = begin(pool, NULL, lease);
+
+    if (error)
+        return error;
+    if (host->draining)
+        return lease->status = LINKPOOL_ECLOSED;
+    if (pool->wanting) /* who came back in line in this turn goes first */
+        pool__serve(host);
+    if ((channel = pool__take(host, lease))) {
+        hold(lease, channel);
+        pool->acquired_ready++;
+        return POOL_READY;
+    }
+    return lease->status ? lease->status : wait_or_fail(pool, &host->line, lease);
+}
+
+/* A lease that wants an unused link takes one where it finds it: pickers see only that a channel is free. */
+static struct channel *take_fresh(struct pool_target *target, struct pool_lease *lease)
+{
+    struct channel *channel;
+
+    for (size_t i = 0; i < target->pick.n; i++)
+        if (!pool__is_down(target->hosts[i]) && pool__takes(target, lease, i) && (channel = pool__take(target->hosts[i], lease)))
+            return channel;
+    return NULL;
+}
+
+/* Without a free link the picker is left alone: it is asked when one is opened, and its turn goes on once a lease. */
+static bool any_is_free(const struct pool_target *target)
+{
+    for (size_t i = 0; i < target->pick.n; i++)
+        if (pool__free_link(target->hosts[i]))
+            return true;
+    return false;
+}
+
+static struct channel *take_picked(struct pool_target *target, struct pool_lease *lease)
+{
+    struct channel *channel;
+    int i;
+
+    if (lease->flags & POOL_FRESH)
+        return take_fresh(target, lease);
+    /* A host whose free link turns out to be dead is asked again for another, or passed over. */
+    while (any_is_free(target) && (i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i]))
+        if ((channel = pool__take(target->hosts[i], lease)) || lease->status)
+            return channel;
+    return NULL;
+}
+
+static int acquire_target(struct pool_target *target, struct pool_lease *lease)
+{
+    struct pool *pool = target->pool;
+    struct channel *channel;
+    int error = begin(pool, target, lease);
+
+    if (error)
+        return error;
+    if (target->draining || target->removed)
+        return lease->status = LINKPOOL_ECLOSED;
+    pool__use_target(target);
+    if (pool->wanting)
+        pool__serve_target(target);
+    if (!(channel = take_picked(target, lease)))
+        return lease->status ? lease->status : wait_or_fail(pool, &target->line, lease);
+    hold(lease, channel);
+    target->n_held++;
+    pool->acquired_ready++;
+    return POOL_READY;
+}
+
+int pool_acquire_host(struct pool_host *host, struct pool_lease *lease)
+{
+    int status = acquire_host(host, lease);
+
+    pool__check_host(pool__of(host), host);
+    return status;
+}
+
+int pool_acquire_target(struct pool_target *target, struct pool_lease *lease)
+{
+    int status = acquire_target(target, lease);
+
+    pool__check(target->pool);
+    return status;
+}
+
+/* A text that is not remembered: an address met for the first time, or nothing. */
+static int acquire_unknown(struct pool *pool, const char *text, struct pool_lease *lease)
+{
+    struct pool_host *host = NULL;
+    int error = begin(pool, NULL, lease);
+
+    if (error)
+        return error;
+    if (!text)
+        return lease->status = LINKPOOL_EINVAL;
+    if (!(error = pool__host_by_text(pool, text, &host)))
+        return acquire_host(host, lease);
+    return error == LINKPOOL_EFULL ? full(pool, lease, POOL_BOUND_HOSTS) : (lease->status = error);
+}
+
+int pool_acquire(struct pool *pool, const char *target_or_address, struct pool_lease *lease)
+{
+    const struct pool_name *name = target_or_address ? pool__name_find(pool, target_or_address) : NULL;
+    int status = !name ? acquire_unknown(pool, target_or_address, lease)
+        : name->host   ? acquire_host(name->host, lease)
+                       : acquire_target(name->target, lease);
+
+    pool__check(pool);
+    return status;
+}

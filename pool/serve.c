@@ -1,0 +1,66 @@
+/* serve.c - free channels to those who wait.
+ *
+ * A channel that falls free goes to the oldest of those at the heads of its host's line and of the host's targets' lines
+ * whose picker takes it. Nobody is served inside an end: then lines are looked at at the end of the turn. */
+#include "pool/internal.h"
+
+/* May the lease, waiting in this line, have the link that is free on the host? */
+static bool would_do(const struct pool_host *host, const struct pool_membership *member, const struct pool_lease *lease)
+{
+    if (member && (pool__is_down(host) || !pool__takes(member->target, lease, member->index)))
+        return false;
+    return !(lease->flags & POOL_FRESH) || pool__fresh_link(host);
+}
+
+/* The first of a line that would do; one with wishes of its own that are not met lets those behind it pass. */
+static struct pool_lease *first_taker(
+    const struct pool_host *host, const struct pool_membership *member, const struct pool_line *line)
+{
+    for (const struct pool_claim *claim = line->first; claim; claim = claim->next) {
+        struct pool_lease *lease = pool__lease(claim);
+        if (would_do(host, member, lease))
+            return lease;
+        if (!(lease->flags & POOL_FRESH) && !lease->avoid)
+            break;
+    }
+    return NULL;
+}
+
+struct pool_lease *pool__oldest_taker(const struct pool_host *host)
+{
+    struct pool_lease *oldest = host->line.n ? first_taker(host, NULL, &host->line) : NULL;
+
+    for (const struct pool_membership *member = host->memberships; member; member = member->next) {
+        struct pool_lease *lease = member->target->line.n ? first_taker(host, member, &member->target->line) : NULL;
+        if (lease && (!oldest || pool__claim(lease)->ticket < pool__claim(oldest)->ticket))
+            oldest = lease;
+    }
+    return oldest;
+}
+
+void pool__serve(struct pool_host *host)
+{
+    struct pool_lease *lease;
+    struct channel *channel;
+
+    while (pool__of(host)->n_waiting && pool__free_link(host) && (lease = pool__oldest_taker(host)))
+        if ((channel = pool__take(host, lease)))
+            pool__give(lease, channel);
+        else if (lease->status == LINKPOOL_ENOMEM)
+            pool__fail(lease, LINKPOOL_ENOMEM);
+}
+
+void pool__serve_target(struct pool_target *target)
+{
+    for (size_t i = 0; i < target->pick.n && target->line.n; i++)
+        pool__serve(target->hosts[i]);
+}
+
+void pool__serve_all(struct pool_host *host)
+{
+    if (!pool__of(host)->n_waiting)
+        return;
+    pool__serve(host);
+    for (const struct pool_membership *member = host->memberships; member; member = member->next)
+        pool__serve_target(member->target);
+}
