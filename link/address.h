@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { LINK_ADDRESS_TEXT = 160 }; /* room for any canonical text, its NUL included */
+enum {
+    LINK_ADDRESS_TEXT = 160
+}; /* room for any canonical text, its NUL included */
 
 struct link_address {
     socklen_t size;

@@ -11,7 +11,13 @@
 #include "link/internal.h"
 #include "link/options.h"
 
-enum note_kind { NOTE_CONNECTING, NOTE_CONNECTED, NOTE_DISCONNECTED, NOTE_RECONNECT, NOTE_STOPPED };
+enum note_kind {
+    NOTE_CONNECTING,
+    NOTE_CONNECTED,
+    NOTE_DISCONNECTED,
+    NOTE_RECONNECT,
+    NOTE_STOPPED
+};
 
 struct note {
     enum note_kind kind;
@@ -20,7 +26,9 @@ struct note {
     double delay;
 };
 
-enum { NOTES = 16 }; /* more than one turn brings: an attempt that fails is four */
+enum {
+    NOTES = 16
+}; /* more than one turn brings: an attempt that fails is four */
 
 struct alone {
     struct link_owner owner; /* first: a link's owner is this */
@@ -31,13 +39,13 @@ struct alone {
     struct backoff_history history;
     double first_failure, lost_at, last_reconnect;
     unsigned reconnects;
-    bool wanted;    /* link_start() was called: the attempt begins at the end of this turn */
+    bool wanted; /* link_start() was called: the attempt begins at the end of this turn */
     bool was_ready, freed;
     int fault_errno; /* of link->fault */
     struct note notes[NOTES];
     unsigned n_notes;
     struct alone *prev, *next, **list; /* in its core's `waiting` or `telling`, or in none */
-    size_t size;    /* of this block; texts follow */
+    size_t size;                       /* of this block; texts follow */
 };
 
 /** The core of all links on their own of one driver. */
@@ -48,8 +56,14 @@ struct alone_core {
     struct alone *telling; /* the same, of the turn that ends now */
 };
 
-static struct alone *of(const struct link *link) { return (struct alone *)link->owner; }
-static struct alone_core *core_of(const struct alone *alone) { return (struct alone_core *)alone->owner.core; }
+static struct alone *of(const struct link *link)
+{
+    return (struct alone *)link->owner;
+}
+static struct alone_core *core_of(const struct alone *alone)
+{
+    return (struct alone_core *)alone->owner.core;
+}
 
 static void enlist(struct alone *alone)
 {
@@ -72,7 +86,7 @@ static void delist(struct alone *alone)
 static void add_note(struct alone *alone, struct note note)
 {
     if (alone->n_notes && note.kind == NOTE_STOPPED && alone->notes[alone->n_notes - 1].kind == NOTE_STOPPED)
-        return; /* stopped, started and stopped again before anybody was told */
+        return;                    /* stopped, started and stopped again before anybody was told */
     if (alone->n_notes == NOTES) { /* the oldest gives way: what is now counts more than what was */
         memmove(alone->notes, alone->notes + 1, sizeof alone->notes - sizeof *alone->notes);
         alone->n_notes--;
@@ -120,8 +134,10 @@ static void on_settled(struct link *link, const struct link_end *end)
     if (link__state(link) == LINK_OFFLINE)
         add_note(alone, (struct note){.kind = NOTE_STOPPED, .reason = end->reason});
     else
-        add_note(alone, (struct note){.kind = NOTE_RECONNECT, .reason = end->reason, .attempt = alone->history.attempt,
-            .delay = alone->history.last_delay});
+        add_note(alone, (struct note){.kind = NOTE_RECONNECT,
+                            .reason = end->reason,
+                            .attempt = alone->history.attempt,
+                            .delay = alone->history.last_delay});
 }
 
 static void on_moved(struct link *link, const struct link_transition *transition)
@@ -168,7 +184,10 @@ static void on_faulted(struct link *link, int system_errno)
     enlist(of(link));
 }
 
-static void on_proven(struct link *link) { of(link)->history = (struct backoff_history){0}; }
+static void on_proven(struct link *link)
+{
+    of(link)->history = (struct backoff_history){0};
+}
 
 static void on_retry(struct link *link)
 {
@@ -176,9 +195,15 @@ static void on_retry(struct link *link)
     enlist(of(link));
 }
 
-static void on_aged(struct link *link) { link__drain(link); }
+static void on_aged(struct link *link)
+{
+    link__drain(link);
+}
 
-static void on_rang(struct link_core *core, struct link_node *node) { (void)core, (void)node; }
+static void on_rang(struct link_core *core, struct link_node *node)
+{
+    (void)core, (void)node;
+}
 
 /* ---- telling ---- */
 
@@ -283,7 +308,10 @@ static void on_buried(struct link_owner *owner)
     link__release(owner->core->env, alone, alone->size);
 }
 
-static bool on_over(struct link_core *core) { return !((struct alone_core *)core)->n && !core->dead; }
+static bool on_over(struct link_core *core)
+{
+    return !((struct alone_core *)core)->n && !core->dead;
+}
 
 static void on_gone(struct link_core *core)
 {
@@ -313,7 +341,10 @@ static const struct link_keeper alone_keeper = {
 /* ---- its public face ---- */
 
 /* Links of a pool are the pool's: whoever has one by channel_link() may look, and no more. */
-static bool is_alone(const struct link *link) { return link__core(link)->keeper == &alone_keeper; }
+static bool is_alone(const struct link *link)
+{
+    return link__core(link)->keeper == &alone_keeper;
+}
 
 static struct link_core *core_for(struct driver *driver, const struct linkpool_env *env)
 {
@@ -345,8 +376,10 @@ static void fill(struct alone *alone, const struct link_options *options, const 
     struct link_owner *owner = &alone->owner;
 
     alone->options = *options;
-    alone->terms = (struct link_terms){.connect_timeout = options->connect_timeout, .reset_timeout = options->reset_timeout,
-        .drain_timeout = options->drain_timeout, .backoff = backoff__whole(options->backoff)};
+    alone->terms = (struct link_terms){.connect_timeout = options->connect_timeout,
+        .reset_timeout = options->reset_timeout,
+        .drain_timeout = options->drain_timeout,
+        .backoff = backoff__whole(options->backoff)};
     if (options->observer)
         link__take_observer(&alone->observer, options->observer);
     owner->transport = options->transport;
@@ -358,7 +391,10 @@ static void fill(struct alone *alone, const struct link_options *options, const 
     put_text(alone, owner->local, options->local ? options->local : "");
 }
 
-static size_t length_of(const char *text) { return text ? strlen(text) : 0; }
+static size_t length_of(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
 
 struct link *link_new(struct driver *driver, const char *address, const struct link_options *given)
 {
@@ -368,7 +404,8 @@ struct link *link_new(struct driver *driver, const char *address, const struct l
     size_t size;
 
     link__options_take(&options, given);
-    if (!driver || !address || link_options_check(&options, NULL, 0) || link_address_parse(address, strlen(address), &parsed, NULL, 0)) {
+    if (!driver || !address || link_options_check(&options, NULL, 0) ||
+        link_address_parse(address, strlen(address), &parsed, NULL, 0)) {
         errno = EINVAL;
         return NULL;
     }
@@ -456,7 +493,10 @@ void link_free(struct link *link)
     link__leave(core);
 }
 
-void *link_data(const struct link *link) { return is_alone(link) ? of(link)->options.data : NULL; }
+void *link_data(const struct link *link)
+{
+    return is_alone(link) ? of(link)->options.data : NULL;
+}
 
 void link__alone_stats(const struct link *link, struct link_stats *stats)
 {

@@ -63,8 +63,14 @@ void link__forget_attempt(struct link *link)
     link__release(env, entry, sizeof *entry);
 }
 
-struct link_attempt transport_attempt(struct transport_link *tl) { return keep(tl->link); }
-struct link_attempt protocol_attempt(struct protocol_link *pl) { return keep(pl->link); }
+struct link_attempt transport_attempt(struct transport_link *tl)
+{
+    return keep(tl->link);
+}
+struct link_attempt protocol_attempt(struct protocol_link *pl)
+{
+    return keep(pl->link);
+}
 
 struct transport_link *transport_attempt_link(struct link_attempt attempt)
 {

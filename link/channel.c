@@ -8,7 +8,8 @@
 /* What somebody listens for: wanting the rest would ring for nobody, for ever. */
 static unsigned heard(const struct channel_events *events)
 {
-    unsigned read = events && events->readable ? LINKPOOL_READ : 0, write = events && events->writable ? LINKPOOL_WRITE : 0;
+    unsigned read = events && events->readable ? LINKPOOL_READ : 0,
+             write = events && events->writable ? LINKPOOL_WRITE : 0;
 
     return read | write;
 }
@@ -179,7 +180,8 @@ int channel_fd(struct channel *channel)
 {
     struct link *link = channel->link;
 
-    if (channel->state != CHANNEL_HELD || link__is_shared(link) || !(link->owner->transport->flags & TRANSPORT_PLAIN_FD))
+    if (channel->state != CHANNEL_HELD || link__is_shared(link) ||
+        !(link->owner->transport->flags & TRANSPORT_PLAIN_FD))
         return -1;
     link__set_bits(link, LINK_DRAINED_IN, LINK_LENT);
     return link->transport.fd;
@@ -208,10 +210,22 @@ void channel_keep_private(struct channel *channel)
     }
 }
 
-struct link *channel_link(const struct channel *channel) { return channel->link; }
-struct pool_lease *channel_lease(const struct channel *channel) { return channel->lease; }
-void channel_set_data(struct channel *channel, void *data) { channel->data = data; }
-void *channel_data(const struct channel *channel) { return channel->data; }
+struct link *channel_link(const struct channel *channel)
+{
+    return channel->link;
+}
+struct pool_lease *channel_lease(const struct channel *channel)
+{
+    return channel->lease;
+}
+void channel_set_data(struct channel *channel, void *data)
+{
+    channel->data = data;
+}
+void *channel_data(const struct channel *channel)
+{
+    return channel->data;
+}
 
 /* ---- the descriptor's events, for the holder of an exclusive link ---- */
 
@@ -252,6 +266,7 @@ void link__tell_holder(struct link *link, unsigned events)
         return;
     if (events & channel->want & LINKPOOL_WRITE)
         channel->events->writable(channel);
-    if (link->uses == use && link->fsm.generation == attempt && channel->state == CHANNEL_HELD && channel->want & LINKPOOL_READ)
+    if (link->uses == use && link->fsm.generation == attempt && channel->state == CHANNEL_HELD &&
+        channel->want & LINKPOOL_READ)
         watch_held_back(link);
 }

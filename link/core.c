@@ -1,9 +1,13 @@
-/* core.c - what all links of one driver share: the clock's alarm, the end of a turn, numbers, and when memory may go. */
+/* core.c - what all links of one driver share: the clock's alarm, the end of a turn, numbers, and when memory may go.
+ */
 #include <string.h>
 
 #include "link/internal.h"
 
-static struct link *of_timer(struct link_node *node) { return (struct link *)((char *)node - offsetof(struct link, timer)); }
+static struct link *of_timer(struct link_node *node)
+{
+    return (struct link *)((char *)node - offsetof(struct link, timer));
+}
 
 static bool opening_is_overdue(const struct link *link)
 {
@@ -52,7 +56,8 @@ static void on_alarm(struct driver *driver)
     link__enter(core);
     core->alarm = INFINITY;
     /* Only what was due when it rang: a timer set to "now" meanwhile has its turn after the next poll. */
-    for (uint32_t n = core->timers.n; n && (node = link__heap_first(&core->timers)) && node->due <= link__now(core); n--) {
+    for (uint32_t n = core->timers.n; n && (node = link__heap_first(&core->timers)) && node->due <= link__now(core);
+         n--) {
         link__heap_clear(&core->timers, node);
         if (node->kind == LINK_NODE_LINK)
             link_rang(of_timer(node));
@@ -74,7 +79,8 @@ static void on_later(struct driver *driver)
     link__leave(core);
 }
 
-void link__core_init(struct link_core *core, struct driver *driver, const struct linkpool_env *env, const struct link_keeper *keeper)
+void link__core_init(
+    struct link_core *core, struct driver *driver, const struct linkpool_env *env, const struct link_keeper *keeper)
 {
     *core = (struct link_core){.driver = driver, .env = env, .keeper = keeper, .alarm = INFINITY};
     driver->owner = core;
@@ -129,7 +135,10 @@ void link__timer_set(struct link_core *core, struct link_node *node, double due)
         core->driver->ops->alarm(core->driver, core->alarm = due);
 }
 
-void link__timer_clear(struct link_core *core, struct link_node *node) { link__heap_clear(&core->timers, node); }
+void link__timer_clear(struct link_core *core, struct link_node *node)
+{
+    link__heap_clear(&core->timers, node);
+}
 
 void link__later(struct link_core *core)
 {
@@ -154,5 +163,6 @@ void link__release(const struct linkpool_env *env, void *memory, size_t size)
 
 double link__draw(const struct link_core *core)
 {
-    return (double)(core->env->random(core->env->data) >> 11) * 0x1p-53; /* 53 bits are all a double in [0, 1) tells apart */
+    return (double)(core->env->random(core->env->data) >> 11) *
+           0x1p-53; /* 53 bits are all a double in [0, 1) tells apart */
 }

@@ -32,7 +32,10 @@ const char *link_reason_text(enum link_reason reason)
     return (unsigned)reason < LINK_REASONS ? texts[reason] : "unknown";
 }
 
-enum link_state link_state(const struct link *link) { return link__state(link); }
+enum link_state link_state(const struct link *link)
+{
+    return link__state(link);
+}
 
 double link_retry_in(const struct link *link)
 {
@@ -52,13 +55,20 @@ enum link_reason link_last_reason(const struct link *link, int *system_errno, co
     return (enum link_reason)owner->last_reason;
 }
 
-static bool is_up(enum link_state state) { return state == LINK_READY || state == LINK_RESETTING || state == LINK_DRAINING; }
+static bool is_up(enum link_state state)
+{
+    return state == LINK_READY || state == LINK_RESETTING || state == LINK_DRAINING;
+}
 
 void link_stats(const struct link *link, struct link_stats *stats, size_t size)
 {
     const struct link_core *core = link__core(link);
-    struct link_stats all = {.id = link->id, .state = link__state(link), .retry_in = link_retry_in(link), .uses = link->uses,
-        .ignored_events = core->counts.ignored + core->counts.impossible, .stale_events = core->counts.stale};
+    struct link_stats all = {.id = link->id,
+        .state = link__state(link),
+        .retry_in = link_retry_in(link),
+        .uses = link->uses,
+        .ignored_events = core->counts.ignored + core->counts.impossible,
+        .stale_events = core->counts.stale};
 
     all.channels = link__held(link);
     all.age = is_up(all.state) ? link__now(core) - link->since : 0;

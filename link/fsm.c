@@ -148,7 +148,10 @@ static const struct link_move table[LINK_STATES][LINK_EVENTS] = {
 };
 /* clang-format on */
 
-struct link_move link__move(enum link_state state, enum link_event event) { return table[state][event]; }
+struct link_move link__move(enum link_state state, enum link_event event)
+{
+    return table[state][event];
+}
 
 enum link_action link__step(
     struct link_fsm *fsm, uint64_t generation, enum link_event event, struct link_fsm_counts *counts)
@@ -170,8 +173,8 @@ enum link_action link__step(
 
 const char *link_state_name(enum link_state state)
 {
-    static const char *const names[LINK_STATES] = {"idle", "connecting", "handshaking", "ready", "resetting",
-        "draining", "backoff", "offline", "closed"};
+    static const char *const names[LINK_STATES] = {
+        "idle", "connecting", "handshaking", "ready", "resetting", "draining", "backoff", "offline", "closed"};
 
     return (unsigned)state < LINK_STATES ? names[state] : "unknown";
 }

@@ -26,16 +26,16 @@ enum link_event {
 
 enum link_action {
     LINK_DO_NOTHING,
-    LINK_DO_CONNECT,     /* a new attempt: open the transport, arm the deadline */
-    LINK_DO_HANDSHAKE,   /* let the protocol introduce itself */
-    LINK_DO_SERVE,       /* offer its channels, arm age */
-    LINK_DO_CLEAN,       /* arm the reset deadline */
-    LINK_DO_FINISH,      /* arm the drain deadline */
-    LINK_DO_ARM_RETRY,   /* arm the retry timer; the socket is closed */
-    LINK_DO_REST,        /* no socket, no timer */
-    LINK_DO_IGNORE,      /* meant nothing here: counted */
-    LINK_DO_STALE,       /* of an older attempt: counted */
-    LINK_DO_IMPOSSIBLE   /* cannot be: counted; in debug builds it asserts */
+    LINK_DO_CONNECT,   /* a new attempt: open the transport, arm the deadline */
+    LINK_DO_HANDSHAKE, /* let the protocol introduce itself */
+    LINK_DO_SERVE,     /* offer its channels, arm age */
+    LINK_DO_CLEAN,     /* arm the reset deadline */
+    LINK_DO_FINISH,    /* arm the drain deadline */
+    LINK_DO_ARM_RETRY, /* arm the retry timer; the socket is closed */
+    LINK_DO_REST,      /* no socket, no timer */
+    LINK_DO_IGNORE,    /* meant nothing here: counted */
+    LINK_DO_STALE,     /* of an older attempt: counted */
+    LINK_DO_IMPOSSIBLE /* cannot be: counted; in debug builds it asserts */
 };
 
 /** One cell. A cell left zero is a hole, and a test looks for it. */
@@ -62,7 +62,8 @@ struct link_move link__move(enum link_state state, enum link_event event);
  * @param generation  of the attempt the event is of; another one than the machine's is dropped and counted.
  * @return what is to be done; the state is the new one already.
  */
-enum link_action link__step(struct link_fsm *fsm, uint64_t generation, enum link_event event, struct link_fsm_counts *counts);
+enum link_action link__step(
+    struct link_fsm *fsm, uint64_t generation, enum link_event event, struct link_fsm_counts *counts);
 
 const char *link__event_name(enum link_event event);
 

@@ -44,7 +44,10 @@ int link__heap_hold(struct link_heap *heap, const struct linkpool_env *env)
     return 0;
 }
 
-void link__heap_drop(struct link_heap *heap) { heap->held--; }
+void link__heap_drop(struct link_heap *heap)
+{
+    heap->held--;
+}
 
 void link__heap_free(struct link_heap *heap, const struct linkpool_env *env)
 {

@@ -31,7 +31,13 @@ void link__heap_free(struct link_heap *heap, const struct linkpool_env *env);
 void link__heap_set(struct link_heap *heap, struct link_node *node, double due); /* puts it in, or moves it */
 void link__heap_clear(struct link_heap *heap, struct link_node *node);           /* takes it out; not in: nothing */
 
-static inline struct link_node *link__heap_first(const struct link_heap *heap) { return heap->n ? heap->slots[1] : NULL; }
-static inline bool link__node_is_set(const struct link_node *node) { return node->place != 0; }
+static inline struct link_node *link__heap_first(const struct link_heap *heap)
+{
+    return heap->n ? heap->slots[1] : NULL;
+}
+static inline bool link__node_is_set(const struct link_node *node)
+{
+    return node->place != 0;
+}
 
 #endif

@@ -21,27 +21,37 @@ struct link_core {
     const struct linkpool_env *env;
     const struct link_keeper *keeper;
     struct link_heap timers;
-    double alarm;                       /* asked of the driver; INFINITY: none */
-    unsigned depth;                     /* calls and callbacks of ours under way that may free */
-    unsigned hooks;                     /* hooks of protocols under way that may run inside the user's calls: no holder is called from them */
+    double alarm;   /* asked of the driver; INFINITY: none */
+    unsigned depth; /* calls and callbacks of ours under way that may free */
+    unsigned
+        hooks; /* hooks of protocols under way that may run inside the user's calls: no holder is called from them */
     bool later_asked;
-    struct link *dead;                  /* freed; memory goes when depth is 0 and each holder has been told */
+    struct link *dead;                   /* freed; memory goes when depth is 0 and each holder has been told */
     struct link_attempt_entry *attempts; /* a table: the attempts that outside code keeps */
-    uint64_t serial;                    /* the last number given to a link or an attempt */
+    uint64_t serial;                     /* the last number given to a link or an attempt */
     struct link_fsm_counts counts;
     uint64_t ends[LINK_REASONS];
 };
 
-enum { LINK_NODE_LINK = 0 }; /* kinds of timer nodes above are the keeper's */
+enum {
+    LINK_NODE_LINK = 0
+}; /* kinds of timer nodes above are the keeper's */
 
-void link__core_init(struct link_core *core, struct driver *driver, const struct linkpool_env *env, const struct link_keeper *keeper);
+void link__core_init(
+    struct link_core *core, struct driver *driver, const struct linkpool_env *env, const struct link_keeper *keeper);
 void link__core_free(struct link_core *core); /* what it owns; not the driver */
-static inline double link__now(const struct link_core *core) { return core->driver->now; }
+static inline double link__now(const struct link_core *core)
+{
+    return core->driver->now;
+}
 void link__timer_set(struct link_core *core, struct link_node *node, double due); /* INFINITY: clears it */
 void link__timer_clear(struct link_core *core, struct link_node *node);
 void link__later(struct link_core *core); /* asks for the keeper's turn() at the end of this turn of the loop */
-static inline void link__enter(struct link_core *core) { core->depth++; }
-void link__leave(struct link_core *core); /* may free the core: touch nothing after it */
+static inline void link__enter(struct link_core *core)
+{
+    core->depth++;
+}
+void link__leave(struct link_core *core);                       /* may free the core: touch nothing after it */
 void *link__alloc(const struct linkpool_env *env, size_t size); /* zeroed, or NULL */
 void link__release(const struct linkpool_env *env, void *memory, size_t size);
 double link__draw(const struct link_core *core); /* uniform in [0, 1) */
@@ -59,21 +69,31 @@ struct link_owner {
     const struct transport *transport;
     const struct protocol *protocol;
     const struct link_terms *terms;
-    const char *address_text;      /* canonical; parsed at each attempt, so that a scope is the interface of now */
-    char *text;                    /* the transport's or protocol's words on the last end; NULL: none; owned */
-    int fail_errno;                /* said by transport_fail(), until the end that it explains */
+    const char *address_text; /* canonical; parsed at each attempt, so that a scope is the interface of now */
+    char *text;               /* the transport's or protocol's words on the last end; NULL: none; owned */
+    int fail_errno;           /* said by transport_fail(), until the end that it explains */
     int last_errno;
-    uint16_t server_name, local;   /* where these texts begin, from address_text on */
+    uint16_t server_name, local; /* where these texts begin, from address_text on */
     uint8_t fail_reason;
-    uint8_t last_reason;           /* enum link_reason of the last end that counts to its keeper */
+    uint8_t last_reason; /* enum link_reason of the last end that counts to its keeper */
 };
 
-static inline const char *link__server_name(const struct link_owner *owner) { return owner->address_text + owner->server_name; }
-static inline const char *link__local(const struct link_owner *owner) { return owner->address_text + owner->local; }
+static inline const char *link__server_name(const struct link_owner *owner)
+{
+    return owner->address_text + owner->server_name;
+}
+static inline const char *link__local(const struct link_owner *owner)
+{
+    return owner->address_text + owner->local;
+}
 
 /* ---- channels ---- */
 
-enum { CHANNEL_FREE, CHANNEL_HELD, CHANNEL_OVER /* its holder has still to be told */ };
+enum {
+    CHANNEL_FREE,
+    CHANNEL_HELD,
+    CHANNEL_OVER /* its holder has still to be told */
+};
 
 struct channel {
     struct link *link;
@@ -100,25 +120,25 @@ struct link_shared {
 /* ---- the link ---- */
 
 enum link_bits {
-    LINK_WATCHED = 1,     /* the descriptor is with the driver */
-    LINK_STARTED = 2,     /* the protocol's start() ran: end() is owed */
-    LINK_ENDING = 4,      /* its end is being carried out */
-    LINK_KEPT = 8,        /* outside code keeps a handle of this attempt */
-    LINK_UNPROVEN = 16,   /* READY, and stable_after has still to pass */
-    LINK_ANSWERED = 32,   /* some lease has received bytes on it */
-    LINK_UNSURE = 64,     /* given back in the turn `turn`: to be looked at if lent again in it */
+    LINK_WATCHED = 1,   /* the descriptor is with the driver */
+    LINK_STARTED = 2,   /* the protocol's start() ran: end() is owed */
+    LINK_ENDING = 4,    /* its end is being carried out */
+    LINK_KEPT = 8,      /* outside code keeps a handle of this attempt */
+    LINK_UNPROVEN = 16, /* READY, and stable_after has still to pass */
+    LINK_ANSWERED = 32, /* some lease has received bytes on it */
+    LINK_UNSURE = 64,   /* given back in the turn `turn`: to be looked at if lent again in it */
     /* of this lease: */
-    LINK_MOVED = 128,     /* bytes moved */
-    LINK_SENT_LAST = 256, /* the holder sent last: an answer may be due */
+    LINK_MOVED = 128,      /* bytes moved */
+    LINK_SENT_LAST = 256,  /* the holder sent last: an answer may be due */
     LINK_DRAINED_IN = 512, /* the last read was short: nothing was left then */
-    LINK_LENT = 1024,     /* its descriptor or native object was lent */
-    LINK_SHUT = 2048,     /* its sending side was ended */
-    LINK_PRIVATE = 4096,  /* it carries an identity */
-    LINK_UNREAD = 8192,   /* reading is paused with something there */
+    LINK_LENT = 1024,      /* its descriptor or native object was lent */
+    LINK_SHUT = 2048,      /* its sending side was ended */
+    LINK_PRIVATE = 4096,   /* it carries an identity */
+    LINK_UNREAD = 8192,    /* reading is paused with something there */
     LINK_RECYCLED = 16384, /* READY: its timer is the moment from which it ends once nobody holds it */
     LINK_PROMISED = 32768, /* exclusive, of this lease: leased to one who has still to be told, and hears nothing yet */
     LINK_OF_LEASE = LINK_MOVED | LINK_SENT_LAST | LINK_DRAINED_IN | LINK_LENT | LINK_SHUT | LINK_PRIVATE | LINK_UNREAD |
-        LINK_PROMISED
+                    LINK_PROMISED
 };
 
 struct link {
@@ -127,25 +147,29 @@ struct link {
     struct protocol_link protocol;
     struct link_node timer;
     uint64_t id;
-    double since;               /* opening: when the attempt began; READY and after: when it was READY */
+    double since; /* opening: when the attempt began; READY and after: when it was READY */
     /* What leasing and returning touch lies together: two lines of cache. */
-    struct channel channel;     /* exclusive: the one; while opening, channel.data is the keeper's */
+    struct channel channel; /* exclusive: the one; while opening, channel.data is the keeper's */
     struct link_owner *owner;
-    struct link *prev, *next;   /* in one of the keeper's lists, or in the core's `dead` (next alone) */
+    struct link *prev, *next; /* in one of the keeper's lists, or in the core's `dead` (next alone) */
     struct link_fsm fsm;
-    double idle_since;          /* when the last lease ended */
-    uint32_t turn;              /* of the driver, when it was given back; while opening, the keeper's */
+    double idle_since; /* when the last lease ended */
+    uint32_t turn;     /* of the driver, when it was given back; while opening, the keeper's */
     uint32_t uses;
-    uint32_t tells;             /* holders that have still to be told of their end: until then it is neither opened nor freed */
+    uint32_t tells; /* holders that have still to be told of their end: until then it is neither opened nor freed */
     uint16_t bits;
-    uint16_t age_draw;          /* drawn at birth: how much earlier than max_age it goes, of 65536 tenths */
-    uint8_t place;              /* the keeper's: which list it is in */
-    uint8_t interest;           /* what the driver watches for */
-    uint8_t retire;             /* enum link_reason: it ends with that once nobody holds it; 0: it does not */
-    uint8_t fault;              /* enum link_reason: the end or error its holder has seen; 0: none */
+    uint16_t age_draw; /* drawn at birth: how much earlier than max_age it goes, of 65536 tenths */
+    uint8_t place;     /* the keeper's: which list it is in */
+    uint8_t interest;  /* what the driver watches for */
+    uint8_t retire;    /* enum link_reason: it ends with that once nobody holds it; 0: it does not */
+    uint8_t fault;     /* enum link_reason: the end or error its holder has seen; 0: none */
 };
 
-enum link_kind_of_end { LINK_END_QUIET, LINK_END_LOSS, LINK_END_FAILURE };
+enum link_kind_of_end {
+    LINK_END_QUIET,
+    LINK_END_LOSS,
+    LINK_END_FAILURE
+};
 
 struct link_end {
     enum link_kind_of_end kind;
@@ -173,8 +197,8 @@ struct link_keeper {
     void (*settled)(struct link *link, const struct link_end *end);
     /** A held channel is over; its holder is to be told. */
     void (*lost)(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
-    /** The holder of an exclusive link has met its end of file or a fault, or would have, had it read. NULL: that is looked
-     *  at when the channel comes back. */
+    /** The holder of an exclusive link has met its end of file or a fault, or would have, had it read. NULL: that is
+     * looked at when the channel comes back. */
     void (*faulted)(struct link *link, int system_errno);
     void (*proven)(struct link *link);                            /* READY for stable_after */
     void (*retry)(struct link *link);                             /* the retry timer rang */
@@ -182,42 +206,64 @@ struct link_keeper {
     void (*rang)(struct link_core *core, struct link_node *node); /* a timer of the keeper's own */
     void (*turn)(struct link_core *core);                         /* the end of a turn */
     void (*buried)(struct link_owner *owner);                     /* the memory of one of its links has gone */
-    bool (*over)(struct link_core *core);                         /* depth is 0: true when the core is to be freed; then gone() is called */
+    bool (*over)(struct link_core *core); /* depth is 0: true when the core is to be freed; then gone() is called */
     void (*gone)(struct link_core *core);
 };
 
-struct link *link__new(struct link_owner *owner);        /* IDLE; NULL: no memory */
-void link__free(struct link *link);                      /* from IDLE: closed, and its memory goes when it may */
-void link__open(struct link *link);                      /* an attempt, from IDLE, OFFLINE or a rung BACKOFF; `tells` is 0 */
-void link__hold(struct link *link, double delay);        /* IDLE: an attempt, but later */
+struct link *link__new(struct link_owner *owner); /* IDLE; NULL: no memory */
+void link__free(struct link *link);               /* from IDLE: closed, and its memory goes when it may */
+void link__open(struct link *link);               /* an attempt, from IDLE, OFFLINE or a rung BACKOFF; `tells` is 0 */
+void link__hold(struct link *link, double delay); /* IDLE: an attempt, but later */
 void link__end(struct link *link, enum link_reason reason, int system_errno); /* the connection ceased, or is to */
-void link__stop(struct link *link, enum link_reason reason);                  /* to IDLE from anywhere; nothing follows */
-void link__forget(struct link *link);                    /* after a fork: to IDLE without a byte and without a word */
-void link__clean(struct link *link);                     /* READY, unheld: its protocol cleans it */
-void link__drain(struct link *link);                     /* READY: no new leases */
-void link__drained(struct link *link);                   /* DRAINING: ends it when nobody holds it */
-void link__retire_at(struct link *link, double due);     /* READY: from then on it ends once nobody holds it */
-void link__arm_ready(struct link *link);                 /* READY: the first due of proof and age */
+void link__stop(struct link *link, enum link_reason reason); /* to IDLE from anywhere; nothing follows */
+void link__forget(struct link *link);                /* after a fork: to IDLE without a byte and without a word */
+void link__clean(struct link *link);                 /* READY, unheld: its protocol cleans it */
+void link__drain(struct link *link);                 /* READY: no new leases */
+void link__drained(struct link *link);               /* DRAINING: ends it when nobody holds it */
+void link__retire_at(struct link *link, double due); /* READY: from then on it ends once nobody holds it */
+void link__arm_ready(struct link *link);             /* READY: the first due of proof and age */
 void link__note(struct link_owner *owner, const char *text); /* keeps the words of an end */
 void link__start_protocol(struct link *link);
-void link__wake(struct link *link, unsigned events);     /* as though these had come */
+void link__wake(struct link *link, unsigned events); /* as though these had come */
 
 /* channels, as the keeper leases them */
 struct channel *link__lease(struct link *link, struct pool_lease *lease); /* NULL: it cannot just now */
-enum link_give_back { LINK_CLEAN, LINK_CLEANING, LINK_UNCLEAN };
+enum link_give_back {
+    LINK_CLEAN,
+    LINK_CLEANING,
+    LINK_UNCLEAN
+};
 enum link_give_back link__give_back(struct channel *channel, bool discard, enum link_reason *reason);
-void link__told(struct channel *channel);                /* the holder of one that is over has been told */
-struct channel *link__own_channel(struct link *link);    /* of a link on its own: the owner's */
-bool link__look(struct link *link);                      /* nobody holds it: false when it has ended */
-void link__watch(struct link *link, unsigned interest);  /* sets what the driver watches for */
+void link__told(struct channel *channel);               /* the holder of one that is over has been told */
+struct channel *link__own_channel(struct link *link);   /* of a link on its own: the owner's */
+bool link__look(struct link *link);                     /* nobody holds it: false when it has ended */
+void link__watch(struct link *link, unsigned interest); /* sets what the driver watches for */
 enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat);
 
-static inline struct link_core *link__core(const struct link *link) { return link->owner->core; }
-static inline enum link_state link__state(const struct link *link) { return (enum link_state)link->fsm.state; }
-static inline bool link__is_open(const struct link *link) { return link->fsm.state >= LINK_CONNECTING && link->fsm.state <= LINK_DRAINING; }
-static inline bool link__is_opening(const struct link *link) { return link->fsm.state == LINK_CONNECTING || link->fsm.state == LINK_HANDSHAKING; }
-static inline bool link__is_shared(const struct link *link) { return link->protocol.protocol->flags & PROTOCOL_SHARED; }
-static inline struct link_shared *link__shared(const struct link *link) { return (struct link_shared *)(link + 1); }
+static inline struct link_core *link__core(const struct link *link)
+{
+    return link->owner->core;
+}
+static inline enum link_state link__state(const struct link *link)
+{
+    return (enum link_state)link->fsm.state;
+}
+static inline bool link__is_open(const struct link *link)
+{
+    return link->fsm.state >= LINK_CONNECTING && link->fsm.state <= LINK_DRAINING;
+}
+static inline bool link__is_opening(const struct link *link)
+{
+    return link->fsm.state == LINK_CONNECTING || link->fsm.state == LINK_HANDSHAKING;
+}
+static inline bool link__is_shared(const struct link *link)
+{
+    return link->protocol.protocol->flags & PROTOCOL_SHARED;
+}
+static inline struct link_shared *link__shared(const struct link *link)
+{
+    return (struct link_shared *)(link + 1);
+}
 static inline bool link__has_room(const struct link *link)
 {
     if (link__is_shared(link))
@@ -242,7 +288,7 @@ static inline struct channel *link__lease_whole(struct link *link, struct pool_l
 static inline bool link__is_spotless(const struct link *link)
 {
     return !(link->bits & (LINK_SHUT | LINK_PRIVATE | LINK_UNREAD | LINK_SENT_LAST | LINK_LENT)) && !link->fault &&
-        !link->retire && link->fsm.state == LINK_READY && link->interest == LINKPOOL_READ;
+           !link->retire && link->fsm.state == LINK_READY && link->interest == LINKPOOL_READ;
 }
 
 /* A read that came short in this turn has emptied the socket; one that filled its buffer may have left something. */
@@ -278,8 +324,9 @@ static inline struct link_stream *link__stream_of(struct channel *channel)
     return (struct link_stream *)((char *)channel - offsetof(struct link_stream, channel));
 }
 void link__take_observer(struct pool_observer *taken, const struct pool_observer *given);
-void link__alone_stats(const struct link *link, struct link_stats *stats); /* adds what a link on its own knows; else nothing */
-void link__ready(struct link *link);                     /* the protocol says so */
+void link__alone_stats(
+    const struct link *link, struct link_stats *stats); /* adds what a link on its own knows; else nothing */
+void link__ready(struct link *link);                    /* the protocol says so */
 void link__free_memory(struct link *link);
 void link__free_streams(struct link *link);
 void link__lose(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
@@ -287,7 +334,8 @@ void link__tell_holder(struct link *link, unsigned events); /* exclusive: the de
 int link__watch_descriptor(struct link *link, int fd, unsigned interest);
 
 enum link_reason link__reason_of_errno(int error); /* of a socket call */
-int link__parse_local(const char *text, struct link_address *address, char *why, size_t n); /* as link_address_parse(), port 0 allowed */
+int link__parse_local(
+    const char *text, struct link_address *address, char *why, size_t n); /* as link_address_parse(), port 0 allowed */
 
 /* handles of attempts */
 void link__forget_attempt(struct link *link);

@@ -8,7 +8,10 @@
 
 /* ---- streams ---- */
 
-enum { STREAMS_A_SLAB = 8, STREAM_STATE = (sizeof(struct link_stream) + 15) & ~(size_t)15 /* where its state begins */ };
+enum {
+    STREAMS_A_SLAB = 8,
+    STREAM_STATE = (sizeof(struct link_stream) + 15) & ~(size_t)15 /* where its state begins */
+};
 
 struct link_slab {
     struct link_slab *next;
@@ -19,7 +22,10 @@ static size_t stream_size(const struct link *link)
     return STREAM_STATE + ((link->owner->protocol->channel_size + 15) & ~(size_t)15);
 }
 
-static size_t slab_size(const struct link *link) { return 16 + STREAMS_A_SLAB * stream_size(link); }
+static size_t slab_size(const struct link *link)
+{
+    return 16 + STREAMS_A_SLAB * stream_size(link);
+}
 
 static int add_slab(struct link *link)
 {

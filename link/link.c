@@ -7,7 +7,10 @@
 
 #include "link/internal.h"
 
-static struct link *of_io(struct driver_io *io) { return (struct link *)((char *)io - offsetof(struct link, io)); }
+static struct link *of_io(struct driver_io *io)
+{
+    return (struct link *)((char *)io - offsetof(struct link, io));
+}
 
 /* ---- moving ---- */
 
@@ -26,9 +29,14 @@ static enum link_action step(struct link *link, enum link_event event, struct de
     assert(action != LINK_DO_IMPOSSIBLE);
     if (action == LINK_DO_IGNORE || action == LINK_DO_IMPOSSIBLE)
         return action;
-    core->keeper->moved(link, &(struct link_transition){.link = link->id, .from = from, .to = link__state(link),
-        .event = link__event_name(event), .reason = detail.reason, .system_errno = detail.system_errno,
-        .delay = detail.delay, .now = link__now(core)});
+    core->keeper->moved(link, &(struct link_transition){.link = link->id,
+                                  .from = from,
+                                  .to = link__state(link),
+                                  .event = link__event_name(event),
+                                  .reason = detail.reason,
+                                  .system_errno = detail.system_errno,
+                                  .delay = detail.delay,
+                                  .now = link__now(core)});
     return action;
 }
 
@@ -41,7 +49,10 @@ static void arm(struct link *link, double delay)
 
 /* ---- memory ---- */
 
-static size_t rounded(size_t n) { return (n + 15) & ~(size_t)15; }
+static size_t rounded(size_t n)
+{
+    return (n + 15) & ~(size_t)15;
+}
 
 static size_t shared_size(const struct protocol *protocol)
 {
@@ -51,7 +62,7 @@ static size_t shared_size(const struct protocol *protocol)
 static size_t size_of(const struct link_owner *owner)
 {
     return rounded(sizeof(struct link)) + shared_size(owner->protocol) + rounded(owner->transport->state_size) +
-        rounded(owner->protocol->link_size);
+           rounded(owner->protocol->link_size);
 }
 
 struct link *link__new(struct link_owner *owner)
@@ -70,9 +81,10 @@ struct link *link__new(struct link_owner *owner)
     link->id = ++core->serial;
     link->timer.kind = LINK_NODE_LINK;
     link->channel.link = link;
-    link->transport = (struct transport_link){.transport = owner->transport, .link = link, .fd = -1,
-        .state = owner->transport->state_size ? room : NULL};
-    link->protocol = (struct protocol_link){.protocol = owner->protocol, .link = link,
+    link->transport = (struct transport_link){
+        .transport = owner->transport, .link = link, .fd = -1, .state = owner->transport->state_size ? room : NULL};
+    link->protocol = (struct protocol_link){.protocol = owner->protocol,
+        .link = link,
         .state = owner->protocol->link_size ? room + rounded(owner->transport->state_size) : NULL};
     return link;
 }
@@ -151,6 +163,12 @@ void link__start_protocol(struct link *link)
         protocol_ready(&link->protocol);
 }
 
+/* What transport_fail() said, or what is likely. */
+static enum link_reason said_reason(const struct link_owner *owner, enum link_reason otherwise)
+{
+    return owner->fail_reason ? (enum link_reason)owner->fail_reason : otherwise;
+}
+
 static void go_on_opening(struct link *link, unsigned events)
 {
     uint64_t attempt = link->fsm.generation;
@@ -162,7 +180,7 @@ static void go_on_opening(struct link *link, unsigned events)
     if (how == TRANSPORT_UP)
         link__start_protocol(link);
     else if (how == TRANSPORT_FAILED)
-        link__end(link, owner->fail_reason ? (enum link_reason)owner->fail_reason : LINK_UNREACHABLE, owner->fail_errno);
+        link__end(link, said_reason(owner, LINK_UNREACHABLE), owner->fail_errno);
 }
 
 void link__open(struct link *link)
@@ -289,8 +307,8 @@ static bool was_ours(enum link_reason reason)
     }
 }
 
-/* Seconds: a link that ends sooner, by no wish of ours and before anybody used it, is a failure even where the policy takes
- * READY for proof. A peer that hangs up at once, or speaks unasked, would be dialled in a circle. */
+/* Seconds: a link that ends sooner, by no wish of ours and before anybody used it, is a failure even where the policy
+ * takes READY for proof. A peer that hangs up at once, or speaks unasked, would be dialled in a circle. */
 static const double least_life = 0.1;
 
 static bool died_unused(const struct link *link)
@@ -336,8 +354,8 @@ static void say_goodbye(struct link *link, enum link_reason reason)
 {
     const struct protocol *protocol = link->owner->protocol;
 
-    if (protocol->leave && was_ours(reason) && (link__state(link) == LINK_READY || link__state(link) == LINK_DRAINING))
-    {
+    if (protocol->leave && was_ours(reason) &&
+        (link__state(link) == LINK_READY || link__state(link) == LINK_DRAINING)) {
         link__core(link)->hooks++;
         protocol->leave(&link->protocol);
         link__core(link)->hooks--;
@@ -427,9 +445,15 @@ static void stop(struct link *link, enum link_reason reason, bool quiet)
     step(link, LINK_EV_STOP, (struct detail){.reason = reason});
 }
 
-void link__stop(struct link *link, enum link_reason reason) { stop(link, reason, false); }
+void link__stop(struct link *link, enum link_reason reason)
+{
+    stop(link, reason, false);
+}
 
-void link__forget(struct link *link) { stop(link, LINK_STOPPED, true); }
+void link__forget(struct link *link)
+{
+    stop(link, LINK_STOPPED, true);
+}
 
 void link__note(struct link_owner *owner, const char *text)
 {
@@ -454,13 +478,13 @@ bool link__look(struct link *link)
     case TRANSPORT_BYTES:
         if (protocol->idle_input && protocol->idle_input(&link->protocol) == 1)
             return link__state(link) == LINK_READY; /* it may have said that the peer is leaving */
-        link__end(link, LINK_UNEXPECTED_DATA, 0); /* if the hook ended it, this is ignored */
+        link__end(link, LINK_UNEXPECTED_DATA, 0);   /* if the hook ended it, this is ignored */
         return false;
     case TRANSPORT_EOF:
         link__end(link, LINK_CLOSED_BY_PEER, 0);
         return false;
     default:
-        link__end(link, link->owner->fail_reason ? (enum link_reason)link->owner->fail_reason : LINK_RESET, link->owner->fail_errno);
+        link__end(link, said_reason(link->owner, LINK_RESET), link->owner->fail_errno);
         return false;
     }
 }
@@ -479,8 +503,8 @@ static void look_unheld(struct link *link, unsigned events)
         link__look(link);
 }
 
-/* Its winner has still to be told. What came is a greeting for it where nobody used the link before; else it is somebody's
- * late answer. */
+/* Its winner has still to be told. What came is a greeting for it where nobody used the link before; else it is
+ * somebody's late answer. */
 static void look_at_promised(struct link *link)
 {
     if (link->uses > 1 || link->owner->transport->idle(&link->transport) != TRANSPORT_BYTES) {

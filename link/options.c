@@ -37,7 +37,8 @@ int link__check_time(struct link_check to, const char *option, double value, boo
 
     if (fine && (value <= LINK_TEN_YEARS || (infinity && value == INFINITY)))
         return 0;
-    return link__refuse(to, "%s is %g; it is %s 0 s, and at most ten years", option, value, zero ? "at least" : "above");
+    return link__refuse(
+        to, "%s is %g; it is %s 0 s, and at most ten years", option, value, zero ? "at least" : "above");
 }
 
 int link__check_count(struct link_check to, const char *option, unsigned value, unsigned min, unsigned max)
@@ -49,7 +50,8 @@ int link__check_count(struct link_check to, const char *option, unsigned value, 
 
 int link__check_transport(struct link_check to, const struct transport *transport)
 {
-    if (!transport || transport->size < sizeof transport->size || !transport->open || !transport->close || !transport->idle)
+    if (!transport || transport->size < sizeof transport->size || !transport->open || !transport->close ||
+        !transport->idle)
         return link__refuse(to, "transport lacks open, idle or close");
     return 0;
 }
@@ -83,8 +85,13 @@ int link__check_env(struct link_check to, const struct linkpool_env *env)
 
 void link_options_init_sized(struct link_options *options, size_t size)
 {
-    struct link_options all = {.transport = &transport_tcp, .protocol = &protocol_raw, .backoff = &backoff_default,
-        .connect_timeout = 3, .reset_timeout = 3, .drain_timeout = 30, .env = &linkpool_env_system};
+    struct link_options all = {.transport = &transport_tcp,
+        .protocol = &protocol_raw,
+        .backoff = &backoff_default,
+        .connect_timeout = 3,
+        .reset_timeout = 3,
+        .drain_timeout = 30,
+        .env = &linkpool_env_system};
 
     all.size = size < sizeof all ? size : sizeof all;
     memcpy(options, &all, all.size);
@@ -104,8 +111,9 @@ int link_options_check(const struct link_options *given, char *text, size_t n)
     int error;
 
     link__options_take(&options, given);
-    if ((error = link__check_transport(to, options.transport)) || (error = link__check_protocol(to, options.protocol)) ||
-        (error = link__check_local(to, options.local)) || (error = link__check_env(to, options.env)) ||
+    if ((error = link__check_transport(to, options.transport)) ||
+        (error = link__check_protocol(to, options.protocol)) || (error = link__check_local(to, options.local)) ||
+        (error = link__check_env(to, options.env)) ||
         (error = link__check_time(to, "connect_timeout", options.connect_timeout, false, false)) ||
         (error = link__check_time(to, "reset_timeout", options.reset_timeout, false, false)) ||
         (error = link__check_time(to, "drain_timeout", options.drain_timeout, false, false)))

@@ -1,4 +1,5 @@
-/* options.h - options that know their size: older callers' shorter ones are filled up, and values are checked by name. */
+/* options.h - options that know their size: older callers' shorter ones are filled up, and values are checked by name.
+ */
 #ifndef LINKPOOL_LINK_OPTIONS_H
 #define LINKPOOL_LINK_OPTIONS_H
 
@@ -7,7 +8,8 @@
 
 #include "linkpool/link.h"
 
-/** Copies what of `given` fits over the defaults already in `taken`; NULL keeps the defaults. Both begin with their size. */
+/** Copies what of `given` fits over the defaults already in `taken`; NULL keeps the defaults. Both begin with their
+ * size. */
 void link__take(void *taken, const void *given, size_t size);
 /** Link options with defaults filled in. */
 void link__options_take(struct link_options *taken, const struct link_options *given);

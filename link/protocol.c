@@ -128,7 +128,10 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
     return leave(link, attempt);
 }
 
-int protocol_pong(struct protocol_link *pl) { return pl ? 0 : LINKPOOL_ELOST; }
+int protocol_pong(struct protocol_link *pl)
+{
+    return pl ? 0 : LINKPOOL_ELOST;
+}
 
 int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
 {
@@ -187,6 +190,9 @@ struct protocol_channel *protocol_next_channel(struct protocol_link *pl, const s
     return stream ? &stream->protocol : NULL;
 }
 
-const struct linkpool_env *protocol_env(const struct protocol_link *pl) { return link__core(pl->link)->env; }
+const struct linkpool_env *protocol_env(const struct protocol_link *pl)
+{
+    return link__core(pl->link)->env;
+}
 
 const struct protocol protocol_raw = {.size = sizeof(struct protocol), .name = "raw"};

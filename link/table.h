@@ -54,11 +54,11 @@ static inline int link__differ(const void *one, const void *other, size_t n)
     return 0;
 }
 
-#define HASH_KEYCMP(a, b, n) link__differ((a), (b), (n))
+#define HASH_KEYCMP(a, b, n)        link__differ((a), (b), (n))
 #define HASH_FUNCTION(key, n, hash) ((hash) = link__hash((key), (n)))
-#define HASH_NONFATAL_OOM 1
-#define uthash_malloc(size) link__alloc(env, (size))
-#define uthash_free(memory, size) link__release(env, (memory), (size))
+#define HASH_NONFATAL_OOM           1
+#define uthash_malloc(size)         link__alloc(env, (size))
+#define uthash_free(memory, size)   link__release(env, (memory), (size))
 #include <uthash.h>
 
 #endif

@@ -27,7 +27,8 @@ void transport_retry(struct transport_link *tl, double delay)
 {
     struct link *link = tl->link;
     struct link_core *core = link__core(link);
-    double due = link__now(core) + (delay > 0 ? delay : 0), deadline = link->since + link->owner->terms->connect_timeout;
+    double due = link__now(core) + (delay > 0 ? delay : 0),
+           deadline = link->since + link->owner->terms->connect_timeout;
 
     link__timer_set(core, &link->timer, due < deadline ? due : deadline);
 }
@@ -51,7 +52,19 @@ int transport_lost(struct transport_link *tl, enum link_reason reason, int syste
     return 0;
 }
 
-const struct linkpool_env *transport_env(const struct transport_link *tl) { return link__core(tl->link)->env; }
-const char *transport_address(const struct transport_link *tl) { return tl->link->owner->address_text; }
-const char *transport_server_name(const struct transport_link *tl) { return link__server_name(tl->link->owner); }
-const char *transport_local(const struct transport_link *tl) { return link__local(tl->link->owner); }
+const struct linkpool_env *transport_env(const struct transport_link *tl)
+{
+    return link__core(tl->link)->env;
+}
+const char *transport_address(const struct transport_link *tl)
+{
+    return tl->link->owner->address_text;
+}
+const char *transport_server_name(const struct transport_link *tl)
+{
+    return link__server_name(tl->link->owner);
+}
+const char *transport_local(const struct transport_link *tl)
+{
+    return link__local(tl->link->owner);
+}

@@ -77,8 +77,7 @@ static int set_options(struct transport_link *tl, const struct transport_tcp_opt
         return 0;
     if (tcp && options->keepalive && set_keepalive(tl, options))
         return -1;
-    if (tcp && options->user_timeout > 0 &&
-        set(tl, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(options->user_timeout * 1000)))
+    if (tcp && options->user_timeout > 0 && set(tl, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(options->user_timeout * 1000)))
         return -1;
     return options->prepare ? options->prepare(options->data, tl->fd, domain) : 0;
 }
@@ -87,7 +86,8 @@ int link__parse_local(const char *text, struct link_address *address, char *why,
 {
     size_t length = strlen(text);
     char any_port[LINK_ADDRESS_TEXT];
-    bool any = strncmp(text, "unix:", 5) && length > 2 && length < sizeof any_port - 1 && !strcmp(text + length - 2, ":0");
+    bool any =
+        strncmp(text, "unix:", 5) && length > 2 && length < sizeof any_port - 1 && !strcmp(text + length - 2, ":0");
     int error;
 
     /* Port 0, which is no place to connect to, means "any" here. */

@@ -15,7 +15,7 @@ struct link *pool__fresh_link(const struct pool_host *host)
 {
     struct link *link;
 
-    DL_FOREACH(host->lists[PLACE_IDLE], link)
+    DL_FOREACH (host->lists[PLACE_IDLE], link)
         if (!link->uses)
             return link;
     return NULL;
@@ -200,7 +200,8 @@ static struct channel *take_fresh(struct pool_target *target, struct pool_lease 
     struct channel *channel;
 
     for (size_t i = 0; i < target->pick.n; i++)
-        if (!pool__is_down(target->hosts[i]) && pool__takes(target, lease, i) && (channel = pool__take(target->hosts[i], lease)))
+        if (!pool__is_down(target->hosts[i]) && pool__takes(target, lease, i) &&
+            (channel = pool__take(target->hosts[i], lease)))
             return channel;
     return NULL;
 }
@@ -283,9 +284,9 @@ static int acquire_unknown(struct pool *pool, const char *text, struct pool_leas
 int pool_acquire(struct pool *pool, const char *target_or_address, struct pool_lease *lease)
 {
     const struct pool_name *name = target_or_address ? pool__name_find(pool, target_or_address) : NULL;
-    int status = !name ? acquire_unknown(pool, target_or_address, lease)
-        : name->host   ? acquire_host(name->host, lease)
-                       : acquire_target(name->target, lease);
+    int status = !name        ? acquire_unknown(pool, target_or_address, lease)
+                 : name->host ? acquire_host(name->host, lease)
+                              : acquire_target(name->target, lease);
 
     pool__check(pool);
     return status;

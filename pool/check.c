@@ -48,7 +48,7 @@ static unsigned held_leases(const struct link *link)
 
     if (!link__is_shared(link))
         return link->channel.state == CHANNEL_HELD;
-    DL_FOREACH(link__shared(link)->used, stream)
+    DL_FOREACH (link__shared(link)->used, stream)
         n += stream->channel.state == CHANNEL_HELD;
     return n;
 }
@@ -59,8 +59,7 @@ static void check_lists(const struct pool_host *host)
     const struct link *link;
 
     for (int place = 0; place < PLACES; place++)
-        DL_FOREACH(host->lists[place], link)
-        {
+        DL_FOREACH (host->lists[place], link) {
             check_link(host, link, (enum pool_place)place);
             n[link__state(link)]++;
             held += held_leases(link);
@@ -79,8 +78,7 @@ static void check_line(const struct pool_line *line)
     uint64_t ticket = 0;
     unsigned n = 0;
 
-    DL_FOREACH(line->first, claim)
-    {
+    DL_FOREACH (line->first, claim) {
         assert(claim->state == CLAIM_WAITING);
         assert(claim->line == line);
         assert(claim->ticket > ticket);
@@ -142,8 +140,7 @@ static void check_targets(const struct pool *pool)
 {
     const struct pool_target *target;
 
-    DL_FOREACH(pool->targets, target)
-    {
+    DL_FOREACH (pool->targets, target) {
         uint32_t in[LINK_STATES] = {0}, n_down = 0;
         check_line(&target->line);
         check_opening(pool, &target->line);
@@ -164,8 +161,7 @@ static void check_all(struct pool *pool)
     const struct pool_target *target;
     const struct pool_host *host;
 
-    for (host = pool->hosts; host; host = host->hh.next)
-    {
+    for (host = pool->hosts; host; host = host->hh.next) {
         pool__check_host(pool, host);
         links += pool__sockets(host);
         opening += pool__opening(host);
@@ -174,7 +170,7 @@ static void check_all(struct pool *pool)
         waiting += host->line.n;
         hosts++;
     }
-    DL_FOREACH(pool->targets, target)
+    DL_FOREACH (pool->targets, target)
         waiting += target->line.n;
     check_targets(pool);
     assert(links == pool->n_links);

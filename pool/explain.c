@@ -29,7 +29,8 @@ void pool__explain_failure(struct pool_lease *lease, const struct pool_line *lin
     lease->system_errno = host->owner.last_errno;
 }
 
-static void count_stages(const struct pool_host *host, unsigned *ready, unsigned *handshaking, unsigned *connecting, unsigned *backing_off)
+static void count_stages(
+    const struct pool_host *host, unsigned *ready, unsigned *handshaking, unsigned *connecting, unsigned *backing_off)
 {
     *ready += host->n[LINK_READY] + host->n[LINK_RESETTING];
     *handshaking += host->n[LINK_HANDSHAKING];
@@ -80,7 +81,8 @@ static void say_host(struct words *to, const struct pool_host *host)
     double retry = resting ? link_retry_in(resting) : 0;
 
     say(to, "%s is %s", host->owner.address_text, link_state_name(pool_host_state(host)));
-    say(to, " (%u of %u links, %u leased, %u opening", pool__sockets(host), options->max_links, host->n_leased, pool__opening(host));
+    say(to, " (%u of %u links, %u leased, %u opening", pool__sockets(host), options->max_links, host->n_leased,
+        pool__opening(host));
     if (host->line.n)
         say(to, ", %u waiting", host->line.n);
     say(to, ")");
@@ -158,7 +160,8 @@ int pool_explain(const struct pool_lease *lease, char *text, size_t n)
 
     switch (claim->state) {
     case CLAIM_WAITING:
-        say(&to, "waiting, %s, %.3g s left: ", stage_text(pool__stage(claim->line)), claim->deadline - pool__now(claim->pool));
+        say(&to, "waiting, %s, %.3g s left: ", stage_text(pool__stage(claim->line)),
+            claim->deadline - pool__now(claim->pool));
         say_line(&to, claim->line);
         break;
     case CLAIM_WON:

@@ -14,11 +14,23 @@ unsigned pool__idle(const struct pool *pool)
 
 void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size)
 {
-    struct pool_stats all = {.hosts = pool->n_hosts, .targets = pool->n_targets, .links = pool->n_links,
-        .leased = pool->n_leased, .idle = pool__idle(pool), .connecting = pool->n_opening, .waiting = pool->n_waiting,
-        .names = pool->n_names, .acquired_ready = pool->acquired_ready, .acquired_waited = pool->acquired_waited,
-        .failed_fast = pool->failed_fast, .timed_out = pool->timed_out, .full = pool->full, .cancelled = pool->cancelled,
-        .opened = pool->opened, .reused = pool->acquired_ready + pool->acquired_waited - pool->first_uses, .peeked = pool->peeked,
+    struct pool_stats all = {.hosts = pool->n_hosts,
+        .targets = pool->n_targets,
+        .links = pool->n_links,
+        .leased = pool->n_leased,
+        .idle = pool__idle(pool),
+        .connecting = pool->n_opening,
+        .waiting = pool->n_waiting,
+        .names = pool->n_names,
+        .acquired_ready = pool->acquired_ready,
+        .acquired_waited = pool->acquired_waited,
+        .failed_fast = pool->failed_fast,
+        .timed_out = pool->timed_out,
+        .full = pool->full,
+        .cancelled = pool->cancelled,
+        .opened = pool->opened,
+        .reused = pool->acquired_ready + pool->acquired_waited - pool->first_uses,
+        .peeked = pool->peeked,
         .ignored_events = pool->core.counts.ignored + pool->core.counts.impossible,
         .stale_events = pool->core.counts.stale};
 
@@ -30,11 +42,21 @@ void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size)
 void pool_host_stats(const struct pool_host *host, struct pool_host_stats *stats, size_t size)
 {
     const struct link *resting = host->lists[PLACE_RESTING];
-    struct pool_host_stats all = {.state = pool_host_state(host), .leased = host->n_leased, .idle = host->n_idle,
-        .waiting = host->line.n, .connect_limit = host->connect_limit, .failures = host->failures,
-        .retry_in = resting ? link_retry_in(resting) : 0, .last_reason = (enum link_reason)host->owner.last_reason,
-        .last_errno = host->owner.last_errno, .uses = host->uses, .opened = host->opened, .connected = host->connected,
-        .failed = host->failures_seen, .bytes_sent = host->bytes_sent, .bytes_received = host->bytes_received};
+    struct pool_host_stats all = {.state = pool_host_state(host),
+        .leased = host->n_leased,
+        .idle = host->n_idle,
+        .waiting = host->line.n,
+        .connect_limit = host->connect_limit,
+        .failures = host->failures,
+        .retry_in = resting ? link_retry_in(resting) : 0,
+        .last_reason = (enum link_reason)host->owner.last_reason,
+        .last_errno = host->owner.last_errno,
+        .uses = host->uses,
+        .opened = host->opened,
+        .connected = host->connected,
+        .failed = host->failures_seen,
+        .bytes_sent = host->bytes_sent,
+        .bytes_received = host->bytes_received};
 
     for (int state = 0; state < LINK_STATES; state++)
         all.links[state] = host->n[state];

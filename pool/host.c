@@ -9,15 +9,20 @@
 
 /* ---- making and finding ---- */
 
-static size_t size_of(size_t key_size) { return sizeof(struct pool_host) + key_size; }
+static size_t size_of(size_t key_size)
+{
+    return sizeof(struct pool_host) + key_size;
+}
 
-static void set_owner(struct pool_host *host, struct pool *pool, const struct pool_key *key, const struct pool_endpoint *endpoint,
-    struct pool_settings *settings)
+static void set_owner(struct pool_host *host, struct pool *pool, const struct pool_key *key,
+    const struct pool_endpoint *endpoint, struct pool_settings *settings)
 {
     char *bytes = memcpy(host + 1, key->bytes, key->size);
 
-    host->owner = (struct link_owner){.core = &pool->core, .terms = &settings->terms,
-        .address_text = bytes + key->address_text, .server_name = (uint16_t)(key->server_name - key->address_text),
+    host->owner = (struct link_owner){.core = &pool->core,
+        .terms = &settings->terms,
+        .address_text = bytes + key->address_text,
+        .server_name = (uint16_t)(key->server_name - key->address_text),
         .local = (uint16_t)(key->local - key->address_text),
         .transport = endpoint->transport ? endpoint->transport : settings->options.transport,
         .protocol = endpoint->protocol ? endpoint->protocol : settings->options.protocol};
@@ -30,7 +35,7 @@ void pool__host_times(struct pool_host *host)
 
     host->is_shared = host->owner.protocol->flags & PROTOCOL_SHARED;
     host->is_plain = !host->is_shared && !options->max_uses && !host->owner.protocol->released &&
-        !host->owner.transport->reset && !host->owner.transport->pending;
+                     !host->owner.transport->reset && !host->owner.transport->pending;
     if (host->connect_limit > options->max_connecting)
         host->connect_limit = (uint16_t)options->max_connecting;
 }
@@ -79,7 +84,8 @@ static void drop_heaps(struct pool_host *host)
     link__heap_drop(&pool->core.timers);
 }
 
-static struct pool_host *make(struct pool *pool, const struct pool_key *key, const struct pool_endpoint *endpoint, struct pool_settings *settings)
+static struct pool_host *make(
+    struct pool *pool, const struct pool_key *key, const struct pool_endpoint *endpoint, struct pool_settings *settings)
 {
     const struct linkpool_env *env = pool->core.env;
     struct pool_host *host = link__alloc(env, size_of(key->size));
@@ -153,7 +159,10 @@ static bool is_kept(const struct pool_host *host)
     return host->pins || host->memberships || host->n_leased || host->n_memory || host->start_asked;
 }
 
-static bool is_needed(const struct pool_host *host) { return is_kept(host) || host->line.n; }
+static bool is_needed(const struct pool_host *host)
+{
+    return is_kept(host) || host->line.n;
+}
 
 void pool__host_remove(struct pool_host *host)
 {
@@ -196,7 +205,7 @@ void pool__close_unneeded(struct pool_host *host)
     while (host->lists[PLACE_IDLE])
         link__end(host->lists[PLACE_IDLE], LINK_DRAINED, 0);
     for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
-        DL_FOREACH_SAFE(host->lists[place], link, next)
+        DL_FOREACH_SAFE (host->lists[place], link, next)
             if (link__state(link) == LINK_READY && link__held(link) && !link->retire)
                 pool__retire(link, LINK_DRAINED); /* the drain's own time is what bounds it */
     if ((link = host->lists[PLACE_RESTING]) && !link->tells) {
@@ -276,10 +285,11 @@ static void end_all(struct pool_host *host)
 
     pool__close_unneeded(host);
     host->closing = true;
-    DL_FOREACH_SAFE(host->lists[PLACE_BUSY], link, next)
+    DL_FOREACH_SAFE (host->lists[PLACE_BUSY], link, next)
         link__end(link, LINK_DRAINED, 0);
     host->closing = false;
-    pool__fail_line(&host->line, LINKPOOL_ECLOSED, false); /* after the links: winners that were not told are back in line */
+    pool__fail_line(
+        &host->line, LINKPOOL_ECLOSED, false); /* after the links: winners that were not told are back in line */
 }
 
 void pool__host_rang(struct pool_host *host)
@@ -404,12 +414,16 @@ void pool__host_changed(struct pool_host *host)
 
 static struct pool_host *refused(int error)
 {
-    errno = error == LINKPOOL_EFULL ? ENOSPC : error == LINKPOOL_ENOMEM ? ENOMEM : error == LINKPOOL_ESTATE ? EEXIST
-        : error == LINKPOOL_ECLOSED ? ESHUTDOWN : EINVAL;
+    errno = error == LINKPOOL_EFULL     ? ENOSPC
+            : error == LINKPOOL_ENOMEM  ? ENOMEM
+            : error == LINKPOOL_ESTATE  ? EEXIST
+            : error == LINKPOOL_ECLOSED ? ESHUTDOWN
+                                        : EINVAL;
     return NULL;
 }
 
-struct pool_host *pool_host_for(struct pool *pool, const struct pool_endpoint *given, const struct pool_host_options *options)
+struct pool_host *pool_host_for(
+    struct pool *pool, const struct pool_endpoint *given, const struct pool_host_options *options)
 {
     struct pool_settings *settings = NULL;
     struct pool_endpoint endpoint;
@@ -495,8 +509,7 @@ int pool_host_recycle(struct pool_host *host, double rate)
         return LINKPOOL_EINVAL;
     link__enter(&pool__of(host)->core);
     for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
-        DL_FOREACH_SAFE(host->lists[place], link, next)
-        {
+        DL_FOREACH_SAFE (host->lists[place], link, next) {
             if (rate > 0 && link__state(link) == LINK_READY)
                 link__retire_at(link, due += 1 / rate);
             else if (link__state(link) != LINK_DRAINING)
@@ -512,7 +525,7 @@ static void arm_links(struct pool_host *host)
     struct link *link, *next;
 
     for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
-        DL_FOREACH_SAFE(host->lists[place], link, next)
+        DL_FOREACH_SAFE (host->lists[place], link, next)
             if (link__state(link) == LINK_READY && !(link->bits & LINK_RECYCLED))
                 link__arm_ready(link);
 }
@@ -543,5 +556,11 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
     return 0;
 }
 
-enum link_state pool_host_state(const struct pool_host *host) { return state_of(host); }
-const char *pool_host_address(const struct pool_host *host) { return host->owner.address_text; }
+enum link_state pool_host_state(const struct pool_host *host)
+{
+    return state_of(host);
+}
+const char *pool_host_address(const struct pool_host *host)
+{
+    return host->owner.address_text;
+}

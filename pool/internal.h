@@ -23,26 +23,29 @@ enum claim_state {
 /** The library's part of a lease, in its `lib`. */
 struct __attribute__((may_alias)) pool_claim {
     struct pool *pool;
-    struct pool_target *target;       /* by which target it came; NULL: by a host. Held and waiting */
-    struct pool_claim *prev, *next;   /* in its line, or among those to be told */
+    struct pool_target *target;     /* by which target it came; NULL: by a host. Held and waiting */
+    struct pool_claim *prev, *next; /* in its line, or among those to be told */
     union {
         struct {
             struct pool_claim *prev, *next;
-        } usual;                      /* the line's leases that wait the line's own time: in order of deadline */
-        struct link_node timer;       /* those with a time of their own */
+        } usual;                /* the line's leases that wait the line's own time: in order of deadline */
+        struct link_node timer; /* those with a time of their own */
     } wait;
-    struct pool_line *line;           /* waiting, and won: to go back there */
-    struct channel *channel;          /* won: its own; told: shown in the lease */
-    uint64_t ticket;                  /* order of arrival */
+    struct pool_line *line;  /* waiting, and won: to go back there */
+    struct channel *channel; /* won: its own; told: shown in the lease */
+    uint64_t ticket;         /* order of arrival */
     double deadline;
-    double asked;                     /* when */
-    uint32_t decided;                 /* order of decision; what is decided while telling is told a turn later */
-    uint8_t state;                    /* enum claim_state */
-    uint8_t has_own_time;             /* wait.timer is in use */
+    double asked;         /* when */
+    uint32_t decided;     /* order of decision; what is decided while telling is told a turn later */
+    uint8_t state;        /* enum claim_state */
+    uint8_t has_own_time; /* wait.timer is in use */
 };
 _Static_assert(sizeof(struct pool_claim) <= sizeof(((struct pool_lease *)0)->lib), "a claim fits its lease");
 
-static inline struct pool_claim *pool__claim(const struct pool_lease *lease) { return (struct pool_claim *)(void *)lease->lib; }
+static inline struct pool_claim *pool__claim(const struct pool_lease *lease)
+{
+    return (struct pool_claim *)(void *)lease->lib;
+}
 static inline struct pool_lease *pool__lease(const struct pool_claim *claim)
 {
     return (struct pool_lease *)(void *)((char *)claim - offsetof(struct pool_lease, lib));
@@ -50,15 +53,16 @@ static inline struct pool_lease *pool__lease(const struct pool_claim *claim)
 
 /** Leases in line, first come first served: of a target, or of a host (by address or handle). */
 struct pool_line {
-    struct pool_claim *first;    /* utlist, in order of ticket */
-    struct pool_claim *usual;    /* utlist, those who wait the line's own time, in order of deadline */
-    struct link_node timer;      /* the first of `usual`; may ring early */
-    struct link_node starving;   /* in the pool's heap, by the ticket of `first`: it wants a link, and the pool's total is full */
-    struct pool_host *host;      /* whose; or */
+    struct pool_claim *first; /* utlist, in order of ticket */
+    struct pool_claim *usual; /* utlist, those who wait the line's own time, in order of deadline */
+    struct link_node timer;   /* the first of `usual`; may ring early */
+    struct link_node
+        starving; /* in the pool's heap, by the ticket of `first`: it wants a link, and the pool's total is full */
+    struct pool_host *host; /* whose; or */
     struct pool_target *target;
     struct pool_line *prev, *next; /* in the pool's `wanting`; prev NULL: it is not */
     unsigned n;
-    unsigned served_by;          /* leases that attempts under way, opened for it, will serve */
+    unsigned served_by; /* leases that attempts under way, opened for it, will serve */
 };
 
 /* ---- hosts ---- */
@@ -70,7 +74,15 @@ struct pool_settings {
     unsigned refs;
 };
 
-enum pool_place { PLACE_IDLE, PLACE_PARTIAL, PLACE_BUSY, PLACE_OPENING, PLACE_RESTING, PLACES, PLACE_NONE = PLACES };
+enum pool_place {
+    PLACE_IDLE,
+    PLACE_PARTIAL,
+    PLACE_BUSY,
+    PLACE_OPENING,
+    PLACE_RESTING,
+    PLACES,
+    PLACE_NONE = PLACES
+};
 
 struct pool_membership { /* of a host in a target; one for each pair */
     struct pool_host *host;
@@ -80,48 +92,48 @@ struct pool_membership { /* of a host in a target; one for each pair */
 };
 
 struct pool_host {
-    struct link_owner owner;      /* first: a link's owner is this. One line of cache */
+    struct link_owner owner; /* first: a link's owner is this. One line of cache */
     /* What leasing and returning touch lies together: two lines more. */
-    struct link *lists[PLACES];   /* utlist. IDLE: READY, unleased, the latest used first; PARTIAL: leased, with room; BUSY: without;
-                                     OPENING; RESTING: BACKOFF or OFFLINE, one at most */
+    struct link *lists[PLACES]; /* utlist. IDLE: READY, unleased, the latest used first; PARTIAL: leased, with room;
+                                   BUSY: without; OPENING; RESTING: BACKOFF or OFFLINE, one at most */
     uint32_t n_idle, n_leased;
     uint16_t connect_limit, successes;
-    uint8_t state;                /* enum link_state: as last told to its targets */
-    bool is_down : 1;             /* as last told to its targets */
-    bool is_listed : 1;           /* while a target's list is made: it is in it */
-    bool is_shared : 1;           /* its links carry several channels */
-    bool is_plain : 1;            /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
-    bool failed : 1;              /* the verdict of the last attempts: while it has no READY link, it is failing */
-    bool holding : 1;             /* an attempt has failed and others are under way: nothing is opened until they tell */
-    bool draining : 1;            /* out of service */
-    bool closing : 1;             /* what is not needed is being closed */
-    bool start_asked : 1;         /* pool_host_start(): a first link, ahead of use */
-    bool probe_due : 1;           /* the probe's time has come, and a bound of the pool is in its way */
+    uint8_t state;        /* enum link_state: as last told to its targets */
+    bool is_down : 1;     /* as last told to its targets */
+    bool is_listed : 1;   /* while a target's list is made: it is in it */
+    bool is_shared : 1;   /* its links carry several channels */
+    bool is_plain : 1;    /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
+    bool failed : 1;      /* the verdict of the last attempts: while it has no READY link, it is failing */
+    bool holding : 1;     /* an attempt has failed and others are under way: nothing is opened until they tell */
+    bool draining : 1;    /* out of service */
+    bool closing : 1;     /* what is not needed is being closed */
+    bool start_asked : 1; /* pool_host_start(): a first link, ahead of use */
+    bool probe_due : 1;   /* the probe's time has come, and a bound of the pool is in its way */
     uint64_t uses, bytes_sent, bytes_received;
-    struct link_node timer;       /* the coldest idle link, or the end of a host nobody needs; may ring early */
-    struct link_node coldest;     /* in the pool's heap, by the coldest idle link's idle_since; may be early */
+    struct link_node timer;   /* the coldest idle link, or the end of a host nobody needs; may ring early */
+    struct link_node coldest; /* in the pool's heap, by the coldest idle link's idle_since; may be early */
     struct pool_membership *memberships;
     struct pool_line line;
-    uint32_t n[LINK_STATES];      /* links in each state */
-    uint32_t n_memory;            /* links whose memory has not gone */
+    uint32_t n[LINK_STATES]; /* links in each state */
+    uint32_t n_memory;       /* links whose memory has not gone */
     uint32_t pins;
     double first_failure, last_delay, failed_at;
-    double not_before;            /* no attempt before this: the spread after a loss */
+    double not_before; /* no attempt before this: the spread after a loss */
     union {
-        double keep_after;        /* needed: what is kept up is not opened before this */
-        double unneeded_since;    /* not needed */
+        double keep_after;     /* needed: what is kept up is not opened before this */
+        double unneeded_since; /* not needed */
     };
     union {
-        double halved_at;         /* in service: when the opening limit was last halved */
-        double drain_due;         /* draining: until when leases may last */
+        double halved_at; /* in service: when the opening limit was last halved */
+        double drain_due; /* draining: until when leases may last */
     };
-    uint64_t failed_attempts_to;  /* attempts and links numbered up to this belong to the last failure */
-    uint32_t asked_at, tried_at;  /* tickets, cut: asked since the last try, the probe goes on */
-    uint32_t failures;            /* since it was last stable */
+    uint64_t failed_attempts_to; /* attempts and links numbered up to this belong to the last failure */
+    uint32_t asked_at, tried_at; /* tickets, cut: asked since the last try, the probe goes on */
+    uint32_t failures;           /* since it was last stable */
     uint32_t opened, connected, failures_seen;
-    uint32_t expected_room;       /* what an attempt is taken to serve */
-    struct pool_name *names;      /* texts that lead here */
-    UT_hash_handle hh;            /* by key, which follows; also the pool's list */
+    uint32_t expected_room;  /* what an attempt is taken to serve */
+    struct pool_name *names; /* texts that lead here */
+    UT_hash_handle hh;       /* by key, which follows; also the pool's list */
 };
 
 /* ---- targets ---- */
@@ -130,61 +142,67 @@ struct pool_target {
     struct pool *pool;
     char *name;
     const struct pool_picker *picker;
-    struct pool_pick pick;                /* what the picker sees */
+    struct pool_pick pick; /* what the picker sees */
     struct pool_host **hosts;
     unsigned *weights;
     struct pool_membership **members;
-    size_t room;                          /* of the three arrays */
-    struct pool_settings *settings;       /* NULL: the pool's */
+    size_t room;                    /* of the three arrays */
+    struct pool_settings *settings; /* NULL: the pool's */
     struct pool_line line;
-    unsigned max_line;                    /* 0: the pool's */
-    double wait_timeout;                  /* 0: the pool's */
-    uint32_t in_state[LINK_STATES];       /* hosts in each state */
+    unsigned max_line;              /* 0: the pool's */
+    double wait_timeout;            /* 0: the pool's */
+    uint32_t in_state[LINK_STATES]; /* hosts in each state */
     uint32_t n_down;
-    uint32_t n_held;                      /* leases out */
-    uint32_t asked_at;                    /* ticket, cut, of the last acquire that found nothing ready */
-    uint64_t draw;                        /* random bits for the next pick; 0: used up */
-    double used_at;                       /* the last acquire; negative: never */
-    uint8_t state;                        /* enum link_state */
-    bool known;                           /* it has had a list */
-    bool stuck;                           /* BACKOFF by verdict: until one is READY */
+    uint32_t n_held;   /* leases out */
+    uint32_t asked_at; /* ticket, cut, of the last acquire that found nothing ready */
+    uint64_t draw;     /* random bits for the next pick; 0: used up */
+    double used_at;    /* the last acquire; negative: never */
+    uint8_t state;     /* enum link_state */
+    bool known;        /* it has had a list */
+    bool stuck;        /* BACKOFF by verdict: until one is READY */
     bool draining, removed;
-    bool over;                            /* removed, or its drain's time is up: nobody comes back to its line */
-    struct link_node timer;               /* of its drain */
+    bool over;              /* removed, or its drain's time is up: nobody comes back to its line */
+    struct link_node timer; /* of its drain */
     void (*drained)(struct pool_target *target, void *data);
     void *drained_data;
-    struct pool_target *prev, *next;      /* the pool's list */
+    struct pool_target *prev, *next; /* the pool's list */
 };
 
 /* ---- names ---- */
 
 /** A text as given, and where it leads. */
 struct pool_name {
-    struct pool_host *host;     /* or */
+    struct pool_host *host; /* or */
     struct pool_target *target;
-    struct pool_name *next;     /* the host's others */
+    struct pool_name *next; /* the host's others */
     UT_hash_handle hh;
     char text[];
 };
 
 /* ---- the pool ---- */
 
-enum pool_node_kind { POOL_NODE_LEASE = 1, POOL_NODE_LINE, POOL_NODE_HOST, POOL_NODE_TARGET, POOL_NODE_DRAIN };
+enum pool_node_kind {
+    POOL_NODE_LEASE = 1,
+    POOL_NODE_LINE,
+    POOL_NODE_HOST,
+    POOL_NODE_TARGET,
+    POOL_NODE_DRAIN
+};
 
 struct pool {
-    struct link_core core;            /* first: its keeper finds the pool by it */
+    struct link_core core; /* first: its keeper finds the pool by it */
     struct pool_options options;
     struct pool_observer observer;
-    struct pool_settings *settings;   /* of hosts named without */
-    struct pool_host *hosts;          /* by key; in order of birth by hh.next */
-    struct pool_target *targets;      /* utlist */
-    struct pool_name *names;          /* by text */
-    struct pool_line *wanting;        /* utlist: lines that want an attempt, in turn */
-    struct link_heap starving;        /* lines that the total keeps waiting, by their first ticket */
-    struct link_heap coldest;         /* hosts with idle links, by their coldest */
-    struct pool_claim *to_tell;       /* utlist: decided, in order */
-    struct pool_target *removed;      /* utlist: targets whose leases are still out */
-    uint64_t ticket;                  /* the last given to a lease that was not served at once */
+    struct pool_settings *settings; /* of hosts named without */
+    struct pool_host *hosts;        /* by key; in order of birth by hh.next */
+    struct pool_target *targets;    /* utlist */
+    struct pool_name *names;        /* by text */
+    struct pool_line *wanting;      /* utlist: lines that want an attempt, in turn */
+    struct link_heap starving;      /* lines that the total keeps waiting, by their first ticket */
+    struct link_heap coldest;       /* hosts with idle links, by their coldest */
+    struct pool_claim *to_tell;     /* utlist: decided, in order */
+    struct pool_target *removed;    /* utlist: targets whose leases are still out */
+    uint64_t ticket;                /* the last given to a lease that was not served at once */
     uint32_t decided;
     unsigned n_hosts, n_targets, n_links, n_opening, n_leased, n_waiting, n_names;
     struct link_node drain_timer;
@@ -193,26 +211,51 @@ struct pool {
     bool draining, drain_told, freed;
     char refusal[256];
     uint64_t acquired_ready, acquired_waited, failed_fast, timed_out, full, cancelled, opened, peeked;
-    uint64_t first_uses;              /* leases of a link that had not served before */
+    uint64_t first_uses; /* leases of a link that had not served before */
     uint64_t wait_histogram[32];
-    bool bounds_lowered;              /* pool_set_options(): what is over the new bounds goes as it comes back */
+    bool bounds_lowered; /* pool_set_options(): what is over the new bounds goes as it comes back */
 #ifdef LINKPOOL_CHECK
     unsigned checks;
 #endif
 };
 
-static inline double pool__now(const struct pool *pool) { return pool->core.driver->now; }
-static inline struct pool_host *pool__host_of(const struct link *link) { return (struct pool_host *)link->owner; }
-static inline struct pool *pool__of(const struct pool_host *host) { return (struct pool *)host->owner.core; }
-static inline struct pool_settings *pool__settings(const struct pool_host *host) { return (struct pool_settings *)host->owner.terms; }
-static inline const struct pool_host_options *pool__options(const struct pool_host *host) { return &pool__settings(host)->options; }
+static inline double pool__now(const struct pool *pool)
+{
+    return pool->core.driver->now;
+}
+static inline struct pool_host *pool__host_of(const struct link *link)
+{
+    return (struct pool_host *)link->owner;
+}
+static inline struct pool *pool__of(const struct pool_host *host)
+{
+    return (struct pool *)host->owner.core;
+}
+static inline struct pool_settings *pool__settings(const struct pool_host *host)
+{
+    return (struct pool_settings *)host->owner.terms;
+}
+static inline const struct pool_host_options *pool__options(const struct pool_host *host)
+{
+    return &pool__settings(host)->options;
+}
 static inline unsigned pool__sockets(const struct pool_host *host) /* every one that exists counts */
 {
-    return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING] + host->n[LINK_READY] + host->n[LINK_RESETTING] + host->n[LINK_DRAINING];
+    return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING] + host->n[LINK_READY] + host->n[LINK_RESETTING] +
+           host->n[LINK_DRAINING];
 }
-static inline unsigned pool__opening(const struct pool_host *host) { return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING]; }
-static inline bool pool__has_ready(const struct pool_host *host) { return host->n[LINK_READY] + host->n[LINK_RESETTING]; }
-static inline bool pool__is_down(const struct pool_host *host) { return host->draining || ((host->failed || host->n[LINK_OFFLINE]) && !pool__has_ready(host)); }
+static inline unsigned pool__opening(const struct pool_host *host)
+{
+    return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING];
+}
+static inline bool pool__has_ready(const struct pool_host *host)
+{
+    return host->n[LINK_READY] + host->n[LINK_RESETTING];
+}
+static inline bool pool__is_down(const struct pool_host *host)
+{
+    return host->draining || ((host->failed || host->n[LINK_OFFLINE]) && !pool__has_ready(host));
+}
 static inline struct link *pool__free_link(const struct pool_host *host) /* a link with a free channel, or NULL */
 {
     return host->lists[PLACE_PARTIAL] ? host->lists[PLACE_PARTIAL] : host->lists[PLACE_IDLE];
@@ -221,7 +264,7 @@ static inline struct link *pool__free_link(const struct pool_host *host) /* a li
 /* pool.c */
 extern const struct link_keeper pool__keeper;
 void pool__refuse(struct pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void pool__end_all(struct pool *pool);   /* every link and every wait, now; told at the end of the turn */
+void pool__end_all(struct pool *pool); /* every link and every wait, now; told at the end of the turn */
 
 /* options.c */
 struct pool_settings *pool__settings_new(const struct linkpool_env *env, const struct pool_host_options *given);
@@ -234,13 +277,16 @@ void pool__options_take(struct pool_options *taken, const struct pool_options *g
 void pool__endpoint_take(struct pool_endpoint *taken, const struct pool_endpoint *given);
 
 /* key.c: the canonical bytes of an endpoint */
-enum { POOL_KEY = 1024 }; /* room for any key */
+enum {
+    POOL_KEY = 1024
+}; /* room for any key */
 struct pool_key {
     uint32_t size;
     uint16_t address_text, server_name, local; /* where in `bytes` these texts begin; each ends with a NUL */
     char bytes[POOL_KEY];
 };
-int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, const struct pool_host_options *options, char *why, size_t n);
+int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, const struct pool_host_options *options,
+    char *why, size_t n);
 
 /* names.c: the texts by which hosts and targets are asked for */
 struct pool_name *pool__name_find(const struct pool *pool, const char *text);
@@ -249,21 +295,26 @@ void pool__name_remove(struct pool *pool, struct pool_name *name);
 void pool__names_forget(struct pool_host *host);
 
 /* host.c */
-int pool__host_find(struct pool *pool, const struct pool_endpoint *endpoint, const struct pool_host_options *options, struct pool_settings *settings, struct pool_host **host);
-int pool__host_by_text(struct pool *pool, const char *text, struct pool_host **host); /* of an address; remembers the text */
-void pool__host_remove(struct pool_host *host); /* no lease of it is left */
-void pool__host_changed(struct pool_host *host); /* its links have changed: tell its targets, and those who wait when it went down */
+int pool__host_find(struct pool *pool, const struct pool_endpoint *endpoint, const struct pool_host_options *options,
+    struct pool_settings *settings, struct pool_host **host);
+int pool__host_by_text(
+    struct pool *pool, const char *text, struct pool_host **host); /* of an address; remembers the text */
+void pool__host_remove(struct pool_host *host);                    /* no lease of it is left */
+void pool__host_changed(
+    struct pool_host *host); /* its links have changed: tell its targets, and those who wait when it went down */
 void pool__host_rang(struct pool_host *host);
 struct link *pool__link_new(struct pool_host *host);
-void pool__place(struct link *link);             /* puts a link in the list where it belongs */
+void pool__place(struct link *link); /* puts a link in the list where it belongs */
 void pool__arm_host(struct pool_host *host);
-void pool__see_host(struct pool_host *host);     /* is it still needed, is its drain done? */
-void pool__close_unneeded(struct pool_host *host); /* draining, or left by its last target: what nobody holds ends, what is held ends at its return */
+void pool__see_host(struct pool_host *host); /* is it still needed, is its drain done? */
+void pool__close_unneeded(struct pool_host
+        *host); /* draining, or left by its last target: what nobody holds ends, what is held ends at its return */
 void pool__unlist(struct link *link);
 void pool__retire(struct link *link, enum link_reason reason); /* it ends once nobody holds it */
-void pool__host_times(struct pool_host *host);   /* its links' times, after its options have changed */
+void pool__host_times(struct pool_host *host);                 /* its links' times, after its options have changed */
 void pool__arm_idle_late(struct pool_host *host, double idle_since);
-static inline void pool__arm_idle(struct pool_host *host, double idle_since) /* a link fell idle: timers that are set are early enough */
+static inline void pool__arm_idle(
+    struct pool_host *host, double idle_since) /* a link fell idle: timers that are set are early enough */
 {
     if (!link__node_is_set(&host->coldest) || !link__node_is_set(&host->timer))
         pool__arm_idle_late(host, idle_since);
@@ -271,12 +322,12 @@ static inline void pool__arm_idle(struct pool_host *host, double idle_since) /* 
 
 /* line.c */
 void pool__line_init(struct pool_line *line, struct pool_host *host, struct pool_target *target);
-int pool__line_hold(struct pool *pool);  /* room in the heaps */
+int pool__line_hold(struct pool *pool); /* room in the heaps */
 void pool__line_drop(struct pool *pool, struct pool_line *line);
 int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lease);
 void pool__unwait(struct pool_lease *lease);
-void pool__wait_again(struct pool_lease *lease); /* a winner whose link died */
-void pool__fail(struct pool_lease *lease, int status);          /* waiting: decided; told at the end of the turn */
+void pool__wait_again(struct pool_lease *lease);       /* a winner whose link died */
+void pool__fail(struct pool_lease *lease, int status); /* waiting: decided; told at the end of the turn */
 void pool__fail_line(struct pool_line *line, int status, bool fail_fast_alone);
 void pool__line_rang(struct pool *pool, struct pool_line *line);
 void pool__time_out(struct pool_lease *lease);
@@ -289,36 +340,43 @@ bool pool__tell_one(struct pool *pool, uint32_t limit);
 unsigned pool__idle(const struct pool *pool);
 
 /* explain.c */
-void pool__explain_failure(struct pool_lease *lease, const struct pool_line *line); /* reason and errno, from its hosts */
-enum pool_stage pool__stage(const struct pool_line *line);                          /* what its leases wait for */
+void pool__explain_failure(
+    struct pool_lease *lease, const struct pool_line *line); /* reason and errno, from its hosts */
+enum pool_stage pool__stage(const struct pool_line *line);   /* what its leases wait for */
 
 /* acquire.c */
 struct link *pool__fresh_link(const struct pool_host *host); /* a free one that nobody has used, or NULL */
-struct channel *pool__take(struct pool_host *host, struct pool_lease *lease); /* leases a free channel of the host, or NULL: there is none */
+struct channel *pool__take(
+    struct pool_host *host, struct pool_lease *lease); /* leases a free channel of the host, or NULL: there is none */
 
 /* serve.c, release.c */
-void pool__serve(struct pool_host *host);  /* free channels to those who wait */
+void pool__serve(struct pool_host *host);            /* free channels to those who wait */
 void pool__serve_target(struct pool_target *target); /* its hosts' free channels */
-void pool__serve_all(struct pool_host *host); /* it is another: a free channel of its targets' other hosts may do now as well */
-void pool__told(struct channel *channel);  /* link__told(), and a shared link that goes on has room again */
-struct pool_lease *pool__oldest_taker(const struct pool_host *host); /* the first of those who wait that a free link of the host would do for */
+void pool__serve_all(
+    struct pool_host *host); /* it is another: a free channel of its targets' other hosts may do now as well */
+void pool__told(struct channel *channel); /* link__told(), and a shared link that goes on has room again */
+struct pool_lease *pool__oldest_taker(
+    const struct pool_host *host); /* the first of those who wait that a free link of the host would do for */
 void pool__lost(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
 
 /* opening.c */
-void pool__want(struct pool_line *line);        /* looks at it at the end of the turn */
-void pool__look_again(struct pool_line *line);  /* the same, of a line that has another first lease */
-void pool__want_host(struct pool_host *host);   /* its own line, and its targets' */
+void pool__want(struct pool_line *line);       /* looks at it at the end of the turn */
+void pool__look_again(struct pool_line *line); /* the same, of a line that has another first lease */
+void pool__want_host(struct pool_host *host);  /* its own line, and its targets' */
 void pool__unwant(struct pool_line *line);
 void pool__open_wanted(struct pool *pool);
-void pool__link_gone(struct pool *pool);        /* a socket is closed: room for those who starve */
-double pool__used_until(const struct pool_target *target);  /* until when its use keeps its hosts up; -INFINITY: it does not */
-double pool__kept_up_until(const struct pool_host *host);   /* the same, of all its targets */
-unsigned pool__kept_up(const struct pool_host *host);       /* links to be kept up */
-bool pool__make_room(struct pool *pool, struct pool_host *but); /* closes the coldest idle link of any host but this one; false: there is none */
-bool pool__must_make_room(const struct pool_host *host); /* a link just given back is owed to an older waiter elsewhere */
+void pool__link_gone(struct pool *pool); /* a socket is closed: room for those who starve */
+double pool__used_until(
+    const struct pool_target *target); /* until when its use keeps its hosts up; -INFINITY: it does not */
+double pool__kept_up_until(const struct pool_host *host); /* the same, of all its targets */
+unsigned pool__kept_up(const struct pool_host *host);     /* links to be kept up */
+bool pool__make_room(struct pool *pool,
+    struct pool_host *but); /* closes the coldest idle link of any host but this one; false: there is none */
+bool pool__must_make_room(
+    const struct pool_host *host); /* a link just given back is owed to an older waiter elsewhere */
 bool pool__can_open(const struct pool_host *host);
 void pool__forget_line(struct pool_host *host, struct pool_line *line); /* its attempts are nobody's now */
-void pool__attempt_over(struct link *link);     /* it is no longer opening */
+void pool__attempt_over(struct link *link);                             /* it is no longer opening */
 
 /* verdict.c */
 struct link_next pool__ended(struct link *link, const struct link_end *end);
@@ -335,16 +393,21 @@ struct pool_members { /* a target's list as it is being made */
     unsigned *weights;
     struct pool_membership **members;
 };
-int pool__members_make(struct pool_target *target, const struct pool_endpoint *endpoints, size_t n, struct pool_members *list);
+int pool__members_make(
+    struct pool_target *target, const struct pool_endpoint *endpoints, size_t n, struct pool_members *list);
 void pool__members_give_up(struct pool *pool, struct pool_members *list);
 void pool__members_put(struct pool_target *target, struct pool_members *list); /* in the place of the former */
 void pool__members_clear(struct pool_target *target);
 
 /* target.c */
 void pool__tell_picker(struct pool_target *target); /* its list, or a host's state, is another */
-static inline bool pool__all_down(const struct pool_target *target) { return target->known && target->n_down == target->pick.n; }
+static inline bool pool__all_down(const struct pool_target *target)
+{
+    return target->known && target->n_down == target->pick.n;
+}
 
-void pool__target_host_changed(struct pool_target *target, enum link_state from, enum link_state to, bool was_down, bool is_down);
+void pool__target_host_changed(
+    struct pool_target *target, enum link_state from, enum link_state to, bool was_down, bool is_down);
 void pool__target_see(struct pool_target *target);
 void pool__see_target_drain(struct pool_target *target);
 void pool__use_target(struct pool_target *target); /* somebody asks: what it keeps up comes up */
@@ -359,7 +422,7 @@ bool pool__takes(struct pool_target *target, const struct pool_lease *lease, siz
 void pool__check(struct pool *pool);
 void pool__check_host(struct pool *pool, const struct pool_host *host);
 #else
-#define pool__check(pool) ((void)(pool))
+#define pool__check(pool)            ((void)(pool))
 #define pool__check_host(pool, host) ((void)(pool), (void)(host))
 #endif
 

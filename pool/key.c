@@ -7,8 +7,11 @@
 #include "pool/internal.h"
 
 /* Each text is bounded, so that a key is: a DNS name has 253 bytes, tags as many. */
-enum { LONGEST_TEXT = 253 };
-_Static_assert(POOL_KEY >= LINK_ADDRESS_TEXT + 3 * (LONGEST_TEXT + 1) + 4 * sizeof(uint8_t) + 2 * sizeof(void *), "any key fits");
+enum {
+    LONGEST_TEXT = 253
+};
+_Static_assert(
+    POOL_KEY >= LINK_ADDRESS_TEXT + 3 * (LONGEST_TEXT + 1) + 4 * sizeof(uint8_t) + 2 * sizeof(void *), "any key fits");
 
 static void put(struct pool_key *key, const void *bytes, size_t n)
 {
@@ -35,11 +38,13 @@ static int check_text(const char *name, const char *text, char *why, size_t n)
     return LINKPOOL_EINVAL;
 }
 
-int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, const struct pool_host_options *options, char *why, size_t n)
+int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, const struct pool_host_options *options,
+    char *why, size_t n)
 {
     const struct transport *transport = endpoint->transport ? endpoint->transport : options->transport;
     const struct protocol *protocol = endpoint->protocol ? endpoint->protocol : options->protocol;
-    const char *server_name = endpoint->server_name ? endpoint->server_name : "", *tag = endpoint->tag ? endpoint->tag : "";
+    const char *server_name = endpoint->server_name ? endpoint->server_name : "",
+               *tag = endpoint->tag ? endpoint->tag : "";
     const char *local = endpoint->local ? endpoint->local : "";
     struct link_address address;
     char text[LINK_ADDRESS_TEXT];

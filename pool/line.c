@@ -1,8 +1,8 @@
 /* line.c - leases in line for a channel, and those whose outcome is decided until they are told.
  *
  * One line a target and one a host, first come first served by ticket. A lease leaves its line once: by a channel, its
- * deadline, a failure, pool_cancel() or the pool's end. One absolute deadline, which nothing re-arms. Those who wait the
- * line's usual time lie in order of deadline, and one timer serves them all; the others have a timer each. */
+ * deadline, a failure, pool_cancel() or the pool's end. One absolute deadline, which nothing re-arms. Those who wait
+ * the line's usual time lie in order of deadline, and one timer serves them all; the others have a timer each. */
 #include <utlist.h>
 
 #include "pool/internal.h"
@@ -37,7 +37,10 @@ static void add_usual(struct pool_line *line, struct pool_claim *claim)
         DL_PREPEND2(line->usual, claim, wait.usual.prev, wait.usual.next);
 }
 
-static bool needs_timer(const struct pool_claim *claim) { return claim->has_own_time && claim->deadline < INFINITY; }
+static bool needs_timer(const struct pool_claim *claim)
+{
+    return claim->has_own_time && claim->deadline < INFINITY;
+}
 
 static void start_clock(struct pool *pool, struct pool_claim *claim)
 {
@@ -150,7 +153,10 @@ void pool__to_tell(struct pool *pool, struct pool_lease *lease)
     link__later(&pool->core);
 }
 
-void pool__untell(struct pool *pool, struct pool_lease *lease) { DL_DELETE(pool->to_tell, pool__claim(lease)); }
+void pool__untell(struct pool *pool, struct pool_lease *lease)
+{
+    DL_DELETE(pool->to_tell, pool__claim(lease));
+}
 
 void pool__fail(struct pool_lease *lease, int status)
 {
@@ -190,8 +196,7 @@ void pool__fail_line(struct pool_line *line, int status, bool fail_fast_alone)
 {
     struct pool_claim *claim, *next;
 
-    DL_FOREACH_SAFE(line->first, claim, next)
-    {
+    DL_FOREACH_SAFE (line->first, claim, next) {
         struct pool_lease *lease = pool__lease(claim);
         if (fail_fast_alone && lease->flags & POOL_WAIT_FOR_READY)
             continue;

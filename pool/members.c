@@ -6,7 +6,8 @@
 
 #include "pool/internal.h"
 
-static void join(struct pool_target *target, struct pool_membership *member, struct pool_host *host, size_t i, unsigned weight)
+static void join(
+    struct pool_target *target, struct pool_membership *member, struct pool_host *host, size_t i, unsigned weight)
 {
     member->host = host;
     member->target = target;
@@ -29,7 +30,7 @@ static void leave(struct pool_target *target, struct pool_host *host)
         while (!host->line.n && host->lists[PLACE_OPENING])
             link__end(host->lists[PLACE_OPENING], LINK_STOPPED, 0);
         for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
-            DL_FOREACH_SAFE(host->lists[place], link, next)
+            DL_FOREACH_SAFE (host->lists[place], link, next)
                 if (link__state(link) != LINK_DRAINING)
                     pool__retire(link, LINK_DRAINED);
     }
@@ -56,7 +57,8 @@ void pool__members_give_up(struct pool *pool, struct pool_members *list)
     free_list(pool, list);
 }
 
-static int add_endpoint(struct pool_target *target, struct pool_members *list, size_t i, const struct pool_endpoint *given)
+static int add_endpoint(
+    struct pool_target *target, struct pool_members *list, size_t i, const struct pool_endpoint *given)
 {
     struct pool *pool = target->pool;
     struct pool_settings *settings = target->settings;
@@ -99,7 +101,8 @@ static int make_room(struct pool *pool, struct pool_members *list, size_t n)
     return 0;
 }
 
-int pool__members_make(struct pool_target *target, const struct pool_endpoint *endpoints, size_t n, struct pool_members *list)
+int pool__members_make(
+    struct pool_target *target, const struct pool_endpoint *endpoints, size_t n, struct pool_members *list)
 {
     const char *at = (const char *)endpoints;
     int error = make_room(target->pool, list, n);
@@ -139,7 +142,10 @@ static void drop_old(struct pool_target *target, const struct pool_members *old)
 
 static struct pool_members list_of(const struct pool_target *target)
 {
-    return (struct pool_members){.n = target->pick.n, .room = target->room, .hosts = target->hosts, .weights = target->weights,
+    return (struct pool_members){.n = target->pick.n,
+        .room = target->room,
+        .hosts = target->hosts,
+        .weights = target->weights,
         .members = target->members};
 }
 

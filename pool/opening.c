@@ -8,9 +8,13 @@
 
 #include "pool/internal.h"
 
-static const double upkeep_retry = 0.25; /* seconds until what is kept up is tried again where memory or room was short */
+static const double upkeep_retry =
+    0.25; /* seconds until what is kept up is tried again where memory or room was short */
 
-static struct pool *pool_of(const struct pool_line *line) { return line->host ? pool__of(line->host) : line->target->pool; }
+static struct pool *pool_of(const struct pool_line *line)
+{
+    return line->host ? pool__of(line->host) : line->target->pool;
+}
 
 /* Nobody waits for it: it takes no other host's link, which might be kept up as well. */
 static bool is_upkeep(const struct pool_line *line)
@@ -122,7 +126,10 @@ static bool upkeep_wants(const struct pool_host *host)
     return (host->start_asked && !live) || live < pool__kept_up(host);
 }
 
-static bool leases_want(const struct pool_line *line) { return line->n > line->served_by; }
+static bool leases_want(const struct pool_line *line)
+{
+    return line->n > line->served_by;
+}
 
 static bool wants(const struct pool_line *line)
 {
@@ -262,7 +269,8 @@ bool pool__must_make_room(const struct pool_host *host)
     const struct pool_line *line = most_starved(pool);
     const struct pool_lease *own = line ? pool__oldest_taker(host) : NULL;
 
-    if (!line || (line->host == host && !wants_fresh(line)) || is_upkeep(line) || pool->n_links < pool->options.max_links)
+    if (!line || (line->host == host && !wants_fresh(line)) || is_upkeep(line) ||
+        pool->n_links < pool->options.max_links)
         return false;
     return !own || (line->first && line->first->ticket < pool__claim(own)->ticket);
 }
@@ -275,7 +283,12 @@ void pool__link_gone(struct pool *pool)
 
 /* ---- opening ---- */
 
-enum outcome { OPENED, NOT_NOW, NO_ATTEMPT_LEFT, NO_LINK_LEFT };
+enum outcome {
+    OPENED,
+    NOT_NOW,
+    NO_ATTEMPT_LEFT,
+    NO_LINK_LEFT
+};
 
 /* An attempt counts for the line that asked for it; one that is kept up, or a probe, for whoever waits for the host. */
 static struct pool_line *line_to_serve(struct pool_host *host, struct pool_line *line)
@@ -334,7 +347,8 @@ static enum outcome open_one(struct pool_line *line)
         return NOT_NOW;
     if (pool->n_opening >= pool->options.max_connecting)
         return NO_ATTEMPT_LEFT;
-    if (pool->n_links >= pool->options.max_links && (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
+    if (pool->n_links >= pool->options.max_links &&
+        (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         while (leases_want(line)) /* those that attempts under way will serve go on waiting */
@@ -400,7 +414,7 @@ void pool__forget_line(struct pool_host *host, struct pool_line *line)
 {
     struct link *link;
 
-    DL_FOREACH(host->lists[PLACE_OPENING], link)
+    DL_FOREACH (host->lists[PLACE_OPENING], link)
         if (link->channel.data == line)
             pool__attempt_over(link);
 }

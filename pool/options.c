@@ -11,9 +11,16 @@
 
 void pool_host_options_init_sized(struct pool_host_options *options, size_t size)
 {
-    struct pool_host_options all = {.max_links = 64, .first_connecting = 8, .max_connecting = 128, .idle_timeout = 55,
-        .connect_timeout = 3, .reset_timeout = 3, .drain_timeout = 30, .backoff = &backoff_default,
-        .transport = &transport_tcp, .protocol = &protocol_raw};
+    struct pool_host_options all = {.max_links = 64,
+        .first_connecting = 8,
+        .max_connecting = 128,
+        .idle_timeout = 55,
+        .connect_timeout = 3,
+        .reset_timeout = 3,
+        .drain_timeout = 30,
+        .backoff = &backoff_default,
+        .transport = &transport_tcp,
+        .protocol = &protocol_raw};
 
     all.size = size < sizeof all ? size : sizeof all;
     memcpy(options, &all, all.size);
@@ -73,8 +80,11 @@ static void complete(struct pool_settings *settings, const struct pool_host_opti
     struct pool_host_options *options = &settings->options;
 
     pool__host_options_take(options, given);
-    settings->terms = (struct link_terms){.connect_timeout = options->connect_timeout, .reset_timeout = options->reset_timeout,
-        .drain_timeout = options->drain_timeout, .max_age = options->max_age, .backoff = backoff__whole(options->backoff)};
+    settings->terms = (struct link_terms){.connect_timeout = options->connect_timeout,
+        .reset_timeout = options->reset_timeout,
+        .drain_timeout = options->drain_timeout,
+        .max_age = options->max_age,
+        .backoff = backoff__whole(options->backoff)};
     options->backoff = &settings->terms.backoff;
 }
 
@@ -92,17 +102,17 @@ struct pool_settings *pool__settings_new(const struct linkpool_env *env, const s
 static bool same_options(const struct pool_host_options *a, const struct pool_host_options *b)
 {
     return a->max_links == b->max_links && a->min_links == b->min_links && a->first_connecting == b->first_connecting &&
-        a->max_connecting == b->max_connecting && a->max_uses == b->max_uses && a->spread_links == b->spread_links &&
-        a->idle_timeout == b->idle_timeout && a->max_age == b->max_age && a->connect_timeout == b->connect_timeout &&
-        a->reset_timeout == b->reset_timeout && a->drain_timeout == b->drain_timeout;
+           a->max_connecting == b->max_connecting && a->max_uses == b->max_uses && a->spread_links == b->spread_links &&
+           a->idle_timeout == b->idle_timeout && a->max_age == b->max_age && a->connect_timeout == b->connect_timeout &&
+           a->reset_timeout == b->reset_timeout && a->drain_timeout == b->drain_timeout;
 }
 
 static bool same_backoff(const struct backoff_policy *a, const struct backoff_policy *b)
 {
     return a->jitter == b->jitter && a->base == b->base && a->factor == b->factor && a->cap == b->cap &&
-        a->floor == b->floor && a->spread == b->spread && a->max_attempts == b->max_attempts &&
-        a->stable_after == b->stable_after && a->reconnect_spread == b->reconnect_spread && a->delay == b->delay &&
-        a->data == b->data;
+           a->floor == b->floor && a->spread == b->spread && a->max_attempts == b->max_attempts &&
+           a->stable_after == b->stable_after && a->reconnect_spread == b->reconnect_spread && a->delay == b->delay &&
+           a->data == b->data;
 }
 
 bool pool__settings_are(const struct pool_settings *settings, const struct pool_host_options *given)
@@ -110,7 +120,8 @@ bool pool__settings_are(const struct pool_settings *settings, const struct pool_
     struct pool_settings other;
 
     complete(&other, given); /* transport and protocol are in the key */
-    return same_options(&settings->options, &other.options) && same_backoff(&settings->terms.backoff, &other.terms.backoff);
+    return same_options(&settings->options, &other.options) &&
+           same_backoff(&settings->terms.backoff, &other.terms.backoff);
 }
 
 void pool__settings_drop(const struct linkpool_env *env, struct pool_settings *settings)
@@ -212,8 +223,14 @@ static unsigned default_max_links(void)
 
 void pool_options_init_sized(struct pool_options *options, size_t size)
 {
-    struct pool_options all = {.max_links = default_max_links(), .max_hosts = 65536, .max_names = 65536,
-        .max_waiting = 65536, .max_connecting = 256, .max_line = 1024, .wait_timeout = 5, .host_timeout = 300,
+    struct pool_options all = {.max_links = default_max_links(),
+        .max_hosts = 65536,
+        .max_names = 65536,
+        .max_waiting = 65536,
+        .max_connecting = 256,
+        .max_line = 1024,
+        .wait_timeout = 5,
+        .host_timeout = 300,
         .env = &linkpool_env_system};
 
     all.size = size < sizeof all ? size : sizeof all;

@@ -85,7 +85,8 @@ struct robin_state {
     bool begun; /* from a random host, so that a fleet that starts together does not load the first */
 };
 
-static int next_that(const struct pool_pick *pick, const struct pool_lease *lease, struct robin_state *state, enum pool_host_can can)
+static int next_that(
+    const struct pool_pick *pick, const struct pool_lease *lease, struct robin_state *state, enum pool_host_can can)
 {
     for (size_t k = 0, i = state->next; k < pick->n; k++, i = i + 1 < pick->n ? i + 1 : 0) {
         if (pick->can(pick->hosts[i]) != can || is_avoided(pick, lease, i))

@@ -10,7 +10,10 @@
 #include "link/options.h"
 #include "pool/internal.h"
 
-static struct pool *of(struct link_core *core) { return (struct pool *)core; }
+static struct pool *of(struct link_core *core)
+{
+    return (struct pool *)core;
+}
 
 void pool__refuse(struct pool *pool, const char *format, ...)
 {
@@ -23,9 +26,15 @@ void pool__refuse(struct pool *pool, const char *format, ...)
 
 /* ---- what links report ---- */
 
-static unsigned is_socket(enum link_state state) { return state >= LINK_CONNECTING && state <= LINK_DRAINING; }
+static unsigned is_socket(enum link_state state)
+{
+    return state >= LINK_CONNECTING && state <= LINK_DRAINING;
+}
 
-static unsigned is_attempt(enum link_state state) { return state == LINK_CONNECTING || state == LINK_HANDSHAKING; }
+static unsigned is_attempt(enum link_state state)
+{
+    return state == LINK_CONNECTING || state == LINK_HANDSHAKING;
+}
 
 static void on_moved(struct link *link, const struct link_transition *transition)
 {
@@ -94,7 +103,8 @@ static void on_settled(struct link *link, const struct link_end *end)
         link__free(link);
     if (pool->freed)
         return;
-    pool__want_host(host); /* and free channels are looked at again, at the end of the turn: nobody is served inside an end */
+    pool__want_host(
+        host); /* and free channels are looked at again, at the end of the turn: nobody is served inside an end */
     pool__see_host(host);
     if (pool->draining)
         link__later(&pool->core);
@@ -111,7 +121,10 @@ void pool__retire(struct link *link, enum link_reason reason)
         pool__place(link); /* a shared one takes no new leases */
 }
 
-static void on_aged(struct link *link) { pool__retire(link, (enum link_reason)link->retire); }
+static void on_aged(struct link *link)
+{
+    pool__retire(link, (enum link_reason)link->retire);
+}
 
 static void on_rang(struct link_core *core, struct link_node *node)
 {
@@ -174,8 +187,7 @@ static void see_targets(struct pool *pool)
 {
     struct pool_target *target, *next;
 
-    DL_FOREACH_SAFE(pool->removed, target, next)
-    {
+    DL_FOREACH_SAFE (pool->removed, target, next) {
         if (target->n_held || target->line.n)
             continue;
         DL_DELETE(pool->removed, target);
@@ -217,7 +229,10 @@ static void turn(struct link_core *core)
 
 /* ---- birth ---- */
 
-static bool over(struct link_core *core) { return of(core)->freed; }
+static bool over(struct link_core *core)
+{
+    return of(core)->freed;
+}
 
 static void gone(struct link_core *core);
 
@@ -291,7 +306,7 @@ static void fail_all(struct pool *pool)
     struct pool_target *target;
     struct pool_host *host;
 
-    DL_FOREACH(pool->targets, target)
+    DL_FOREACH (pool->targets, target)
         pool__fail_line(&target->line, LINKPOOL_ECLOSED, false);
     for (host = pool->hosts; host; host = host->hh.next)
         pool__fail_line(&host->line, LINKPOOL_ECLOSED, false);
@@ -301,7 +316,7 @@ static void close_targets(struct pool *pool)
 {
     struct pool_target *target;
 
-    DL_FOREACH(pool->targets, target)
+    DL_FOREACH (pool->targets, target)
         pool__target_see(target);
 }
 
@@ -434,7 +449,10 @@ void pool_reset_backoff(struct pool *pool)
         pool__reset_host_backoff(host);
 }
 
-double pool_now(const struct pool *pool) { return pool__now(pool); }
+double pool_now(const struct pool *pool)
+{
+    return pool__now(pool);
+}
 
 int pool_set_options(struct pool *pool, const struct pool_options *given)
 {
@@ -453,4 +471,7 @@ int pool_set_options(struct pool *pool, const struct pool_options *given)
     return 0;
 }
 
-const char *pool_last_refusal(const struct pool *pool) { return pool->refusal; }
+const char *pool_last_refusal(const struct pool *pool)
+{
+    return pool->refusal;
+}

@@ -77,7 +77,7 @@ static bool is_plain_return(const struct pool_host *host, const struct link *lin
     const struct pool *pool = pool__of(host);
 
     return host->is_plain && link__is_spotless(link) && !pool->n_waiting && !pool->starving.n && !pool->draining &&
-        !host->draining && !pool->bounds_lowered;
+           !host->draining && !pool->bounds_lowered;
 }
 
 static void plain_return(struct pool_host *host, struct link *link)
@@ -92,7 +92,8 @@ static void plain_return(struct pool_host *host, struct link *link)
     pool__arm_idle(host, link->idle_since);
 }
 
-static void take_back(struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
+static void take_back(
+    struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
 {
     struct link *link = channel->link;
     enum link_reason reason = LINK_NO_REASON;
@@ -119,7 +120,8 @@ static void take_back(struct pool_host *host, struct channel *channel, enum pool
         back_to_idle(host, link);
 }
 
-static void give_back(struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
+static void give_back(
+    struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
 {
     struct link_core *core = &pool__of(host)->core;
 

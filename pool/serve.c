@@ -1,7 +1,7 @@
 /* serve.c - free channels to those who wait.
  *
- * A channel that falls free goes to the oldest of those at the heads of its host's line and of the host's targets' lines
- * whose picker takes it. Nobody is served inside an end: then lines are looked at at the end of the turn. */
+ * A channel that falls free goes to the oldest of those at the heads of its host's line and of the host's targets'
+ * lines whose picker takes it. Nobody is served inside an end: then lines are looked at at the end of the turn. */
 #include "pool/internal.h"
 
 /* May the lease, waiting in this line, have the link that is free on the host? */

@@ -177,8 +177,11 @@ void pool__target_free(struct pool_target *target)
 
 static struct pool_target *refused(int error)
 {
-    errno = error == LINKPOOL_EFULL ? ENOSPC : error == LINKPOOL_ENOMEM ? ENOMEM : error == LINKPOOL_ESTATE ? EEXIST
-        : error == LINKPOOL_ECLOSED ? ESHUTDOWN : EINVAL;
+    errno = error == LINKPOOL_EFULL     ? ENOSPC
+            : error == LINKPOOL_ENOMEM  ? ENOMEM
+            : error == LINKPOOL_ESTATE  ? EEXIST
+            : error == LINKPOOL_ECLOSED ? ESHUTDOWN
+                                        : EINVAL;
     return NULL;
 }
 
@@ -256,7 +259,8 @@ void pool_target_remove(struct pool_target *target)
     link__leave(&pool->core);
 }
 
-int pool_target_drain(struct pool_target *target, double timeout, void (*done)(struct pool_target *target, void *data), void *data)
+int pool_target_drain(
+    struct pool_target *target, double timeout, void (*done)(struct pool_target *target, void *data), void *data)
 {
     struct pool *pool = target->pool;
 
@@ -273,7 +277,10 @@ int pool_target_drain(struct pool_target *target, double timeout, void (*done)(s
     return 0;
 }
 
-void pool__see_target_drain(struct pool_target *target) { link__later(&target->pool->core); }
+void pool__see_target_drain(struct pool_target *target)
+{
+    link__later(&target->pool->core);
+}
 
 static bool is_out_by(const struct channel *channel, const struct pool_target *target)
 {
@@ -290,7 +297,7 @@ static void end_leases(struct link *link, const struct pool_target *target)
             link__end(link, LINK_DRAINED, 0);
         return;
     }
-    DL_FOREACH_SAFE(link__shared(link)->used, stream, next)
+    DL_FOREACH_SAFE (link__shared(link)->used, stream, next)
         if (is_out_by(&stream->channel, target))
             link__lose(&stream->channel, LINK_DRAINED, 0, false);
 }
@@ -305,7 +312,7 @@ void pool__target_rang(struct pool_target *target)
     /* Of all hosts: one may have left the list since. */
     for (struct pool_host *host = target->pool->hosts; host; host = host->hh.next)
         for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
-            DL_FOREACH_SAFE(host->lists[place], link, next)
+            DL_FOREACH_SAFE (host->lists[place], link, next)
                 end_leases(link, target);
     pool__see_target_drain(target);
 }
@@ -340,6 +347,15 @@ int pool_target_recycle(struct pool_target *target, double rate)
     return rate >= 0 ? error : LINKPOOL_EINVAL;
 }
 
-enum link_state pool_target_state(const struct pool_target *target) { return best(target); }
-const char *pool_target_name(const struct pool_target *target) { return target->name; }
-struct pool_host *pool_target_host(const struct pool_target *target, size_t i) { return i < target->pick.n ? target->hosts[i] : NULL; }
+enum link_state pool_target_state(const struct pool_target *target)
+{
+    return best(target);
+}
+const char *pool_target_name(const struct pool_target *target)
+{
+    return target->name;
+}
+struct pool_host *pool_target_host(const struct pool_target *target, size_t i)
+{
+    return i < target->pick.n ? target->hosts[i] : NULL;
+}

@@ -5,9 +5,15 @@
  * event: attempts and links begun before the last failure belong to it. */
 #include "pool/internal.h"
 
-static bool was_opening(const struct link_end *end) { return end->from == LINK_CONNECTING || end->from == LINK_HANDSHAKING; }
+static bool was_opening(const struct link_end *end)
+{
+    return end->from == LINK_CONNECTING || end->from == LINK_HANDSHAKING;
+}
 
-static bool was_ready(const struct link_end *end) { return end->from == LINK_READY || end->from == LINK_RESETTING; }
+static bool was_ready(const struct link_end *end)
+{
+    return end->from == LINK_READY || end->from == LINK_RESETTING;
+}
 
 /* The link counts as what it was until its state has moved. */
 static unsigned other_attempts(const struct pool_host *host, const struct link_end *end)
@@ -85,8 +91,10 @@ static double count_failure(struct pool_host *host, const struct link_end *end)
     }
     host->failed_attempts_to = core->serial;
     delay = backoff_delay(&host->owner.terms->backoff,
-        &(struct backoff_history){.attempt = host->failures, .elapsed = now - host->first_failure,
-            .last_delay = host->last_delay, .reason = (int)end->reason},
+        &(struct backoff_history){.attempt = host->failures,
+            .elapsed = now - host->first_failure,
+            .last_delay = host->last_delay,
+            .reason = (int)end->reason},
         link__draw(core));
     host->last_delay = delay > 0 ? delay : 0;
     return delay;
@@ -103,7 +111,8 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
 
     if (other_attempts(host, end)) { /* the last of them is the verdict */
         host->holding = true;
-        if (was_ready(end) && !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
+        if (was_ready(end) &&
+            !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
             delay = count_failure(host, end);
             delay = delay < 0 ? no_more_retry : delay;
             keep_after(host, delay);
@@ -183,7 +192,10 @@ void pool__proven(struct link *link)
 
 /* ---- the probe ---- */
 
-static bool is_later(uint32_t a, uint32_t b) { return (int32_t)(a - b) > 0; }
+static bool is_later(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) > 0;
+}
 
 static bool is_asked_for(const struct pool_host *host)
 {

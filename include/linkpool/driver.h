@@ -20,9 +20,13 @@ extern "C" {
 struct ev_loop;
 struct driver;
 
-enum { LINKPOOL_READ = 1, LINKPOOL_WRITE = 2 };
+enum {
+    LINKPOOL_READ = 1,
+    LINKPOOL_WRITE = 2
+};
 
-/** A watched descriptor, all zero before its first use. It lies in the link, so that watching one allocates nothing of its own. */
+/** A watched descriptor, all zero before its first use. It lies in the link, so that watching one allocates nothing of
+ * its own. */
 struct driver_io {
     void (*on)(struct driver_io *io, unsigned events); /* the watcher's: what came, LINKPOOL_READ and LINKPOOL_WRITE */
     void *room[6];                                     /* the driver's: an ev_io fits (48 bytes) */
@@ -59,7 +63,8 @@ struct driver {
     double now;    /* seconds on a monotonic clock, as of this turn: a field, since asking the kernel costs 25 ns */
     uint64_t turn; /* one more with each poll */
     void *owner;
-    void (*on_alarm)(struct driver *driver); /* NULL, as the next: nobody owns it, or no longer; what was asked for is dropped */
+    void (*on_alarm)(
+        struct driver *driver); /* NULL, as the next: nobody owns it, or no longer; what was asked for is dropped */
     void (*on_later)(struct driver *driver);
 };
 

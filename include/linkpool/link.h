@@ -45,9 +45,9 @@ enum link_state {
 /** Why a connection ended; each end has one. */
 enum link_reason {
     LINK_NO_REASON,
-    LINK_REFUSED,          /* nobody listens there */
-    LINK_UNREACHABLE,      /* no route, or no such path */
-    LINK_TIMED_OUT,        /* not READY within connect_timeout, not clean within reset_timeout, or given up by the kernel */
+    LINK_REFUSED,     /* nobody listens there */
+    LINK_UNREACHABLE, /* no route, or no such path */
+    LINK_TIMED_OUT,   /* not READY within connect_timeout, not clean within reset_timeout, or given up by the kernel */
     LINK_NAME_NOT_FOUND,   /* the resolver knows no address */
     LINK_RESET,            /* the peer, or the network, broke it */
     LINK_CLOSED_BY_PEER,   /* end of file */
@@ -64,7 +64,7 @@ enum link_reason {
     LINK_MADE_ROOM,        /* for another host, or for a fresh link */
     LINK_NO_DESCRIPTORS,   /* the process or the system has none left */
     LINK_NO_MEMORY,
-    LINK_STOPPED,          /* link_stop(), link_free(), pool_free(), or nobody waited for the attempt any more */
+    LINK_STOPPED, /* link_stop(), link_free(), pool_free(), or nobody waited for the attempt any more */
     LINK_REASONS
 };
 
@@ -94,19 +94,24 @@ struct link_options {
     const char *local;                    /* copied; the local address, port 0 allowed; default none */
     double connect_timeout;               /* seconds from the start of an attempt to READY; above 0; default 3 */
     double reset_timeout;                 /* seconds to be cleaned between two holders; above 0; default 3 */
-    double drain_timeout;                 /* seconds for what is under way when the peer is leaving; above 0; default 30 */
-    const struct linkpool_env *env;       /* borrowed until link_free(); default linkpool_env_system */
-    const struct pool_observer *observer; /* copied; its transition alone; default none */
-    bool fail_first;                      /* the very first connect is not retried; default false */
-    void (*connecting)(struct link *link, unsigned attempt);                /* an attempt begins: 1 is the first */
-    void (*connected)(struct link *link, struct channel *channel);          /* READY; the channel is the owner's until disconnected */
-    void (*disconnected)(struct link *link, enum link_reason reason);       /* it was READY and is no longer */
-    void (*reconnect)(struct link *link, unsigned attempt, double delay);   /* failure number `attempt`; tried again in `delay` seconds */
-    void (*stopped)(struct link *link, enum link_reason reason);            /* IDLE by link_stop() (LINK_STOPPED), or OFFLINE (the last failure) */
-    void *data;                           /* the owner's; link_data() */
+    double drain_timeout;           /* seconds for what is under way when the peer is leaving; above 0; default 30 */
+    const struct linkpool_env *env; /* borrowed until link_free(); default linkpool_env_system */
+    const struct pool_observer *observer;                    /* copied; its transition alone; default none */
+    bool fail_first;                                         /* the very first connect is not retried; default false */
+    void (*connecting)(struct link *link, unsigned attempt); /* an attempt begins: 1 is the first */
+    void (*connected)(
+        struct link *link, struct channel *channel); /* READY; the channel is the owner's until disconnected */
+    void (*disconnected)(struct link *link, enum link_reason reason); /* it was READY and is no longer */
+    void (*reconnect)(struct link *link, unsigned attempt,
+        double delay); /* failure number `attempt`; tried again in `delay` seconds */
+    void (*stopped)(struct link *link,
+        enum link_reason reason); /* IDLE by link_stop() (LINK_STOPPED), or OFFLINE (the last failure) */
+    void *data;                   /* the owner's; link_data() */
 };
 void link_options_init_sized(struct link_options *options, size_t size);
-#define link_options_init(o) link_options_init_sized((o), sizeof *(o)) /* a plain function would write a newer, longer struct over an older caller's */
+#define link_options_init(o)                                                                                           \
+    link_options_init_sized(                                                                                           \
+        (o), sizeof *(o)) /* a plain function would write a newer, longer struct over an older caller's */
 
 /** Says whether options can be used; `text` gets the option, its value and the range. @return 0, or LINKPOOL_EINVAL. */
 int link_options_check(const struct link_options *options, char *text, size_t n);
@@ -121,8 +126,9 @@ int link_options_check(const struct link_options *options, char *text, size_t n)
  */
 struct link *link_new(struct driver *driver, const char *address, const struct link_options *options);
 
-/** Starts it from IDLE or OFFLINE, with a fresh count of attempts; elsewhere it changes nothing. The attempt begins at the
- *  end of this turn. @return 0, or LINKPOOL_ESTATE: it is a link of a pool, which the pool alone starts, stops and frees. */
+/** Starts it from IDLE or OFFLINE, with a fresh count of attempts; elsewhere it changes nothing. The attempt begins at
+ * the end of this turn. @return 0, or LINKPOOL_ESTATE: it is a link of a pool, which the pool alone starts, stops and
+ * frees. */
 int link_start(struct link *link);
 
 /** Ends whatever is under way, at once, and rests in IDLE: no retry follows. Twice is safe. */
@@ -150,17 +156,17 @@ void *link_data(const struct link *link);
 
 /** Figures of a link. */
 struct link_stats {
-    uint64_t id;              /* never repeats in a process's pool or driver */
+    uint64_t id; /* never repeats in a process's pool or driver */
     enum link_state state;
-    unsigned attempt;         /* failures since it was last stable */
-    unsigned reconnects;      /* times it was READY again after the first; of a pool's link: 0 */
-    double last_reconnect;    /* seconds from the last loss to READY again; 0: never */
-    double retry_in;          /* seconds; 0 outside BACKOFF */
-    double age;               /* seconds since READY; 0: not open */
-    unsigned channels, room;  /* leased, and how many it can carry */
-    uint64_t uses;            /* leases so far */
-    uint64_t ignored_events;  /* events that meant nothing in the state they met; of a pool's link: its pool's */
-    uint64_t stale_events;    /* events of an attempt long over */
+    unsigned attempt;        /* failures since it was last stable */
+    unsigned reconnects;     /* times it was READY again after the first; of a pool's link: 0 */
+    double last_reconnect;   /* seconds from the last loss to READY again; 0: never */
+    double retry_in;         /* seconds; 0 outside BACKOFF */
+    double age;              /* seconds since READY; 0: not open */
+    unsigned channels, room; /* leased, and how many it can carry */
+    uint64_t uses;           /* leases so far */
+    uint64_t ignored_events; /* events that meant nothing in the state they met; of a pool's link: its pool's */
+    uint64_t stale_events;   /* events of an attempt long over */
 };
 void link_stats(const struct link *link, struct link_stats *stats, size_t size);
 
@@ -170,7 +176,8 @@ void link_stats(const struct link *link, struct link_stats *stats, size_t size);
 struct channel_events {
     void (*readable)(struct channel *channel); /* exclusive: channel_read() has something, or the end */
     void (*writable)(struct channel *channel); /* room again */
-    void (*message)(struct channel *channel, const void *bytes, size_t n); /* shared: a message; bytes borrowed during the call */
+    void (*message)(
+        struct channel *channel, const void *bytes, size_t n); /* shared: a message; bytes borrowed during the call */
 };
 
 /**
@@ -182,7 +189,8 @@ struct channel_events {
  */
 int channel_watch(struct channel *channel, const struct channel_events *events, unsigned want);
 
-/** Changes the interest alone; what is not wanted waits in the kernel, so the peer feels it. @return as channel_watch(). */
+/** Changes the interest alone; what is not wanted waits in the kernel, so the peer feels it. @return as
+ * channel_watch(). */
 int channel_want(struct channel *channel, unsigned want);
 
 /**
@@ -193,18 +201,19 @@ int channel_want(struct channel *channel, unsigned want);
  */
 ssize_t channel_read(struct channel *channel, void *bytes, size_t n);
 
-/** Writes to an exclusive channel, never raising SIGPIPE. @return bytes taken, perhaps fewer than given; LINKPOOL_EAGAIN: none,
- *  want LINKPOOL_WRITE; else as channel_read(). */
+/** Writes to an exclusive channel, never raising SIGPIPE. @return bytes taken, perhaps fewer than given;
+ * LINKPOOL_EAGAIN: none, want LINKPOOL_WRITE; else as channel_read(). */
 ssize_t channel_writev(struct channel *channel, const struct iovec *parts, int n);
 
-/** Sends one message on a shared channel. @return 0, LINKPOOL_EAGAIN (no room: `writable` follows), LINKPOOL_ELOST or LINKPOOL_EOPTION. */
+/** Sends one message on a shared channel. @return 0, LINKPOOL_EAGAIN (no room: `writable` follows), LINKPOOL_ELOST or
+ * LINKPOOL_EOPTION. */
 int channel_send(struct channel *channel, const void *bytes, size_t n);
 
 /** Ends the sending side (half-close); such a link is not used again. @return 0, LINKPOOL_ELOST or LINKPOOL_EOPTION. */
 int channel_shutdown(struct channel *channel);
 
-/** Lends the descriptor, -1 where there is none. The bytes moved by it are not counted: the fate becomes POOL_UNKNOWN, and
- *  the link is looked at before it is handed on. Do not close it, nor add it to the same loop. */
+/** Lends the descriptor, -1 where there is none. The bytes moved by it are not counted: the fate becomes POOL_UNKNOWN,
+ * and the link is looked at before it is handed on. Do not close it, nor add it to the same loop. */
 int channel_fd(struct channel *channel);
 
 /** The client library's object (PGconn, redisContext); NULL where there is none. */

@@ -23,7 +23,10 @@ struct pool_host;   /* opaque: the pool's entry for one endpoint */
 struct pool_target; /* opaque: a named set of hosts with a selection policy */
 struct pool_picker;
 
-enum { POOL_READY = 0, POOL_PENDING = 1 };
+enum {
+    POOL_READY = 0,
+    POOL_PENDING = 1
+};
 
 enum pool_disposition {
     POOL_REUSE,  /* the exchange is complete: lend it again if it is clean */
@@ -70,36 +73,40 @@ struct pool_lease {
     void (*done)(struct pool_lease *lease);   /* in: told the outcome, once, from the loop or from pool_free() */
     void (*closed)(struct pool_lease *lease); /* in: the channel was taken away: the lease is over; may be NULL */
     void *data;                               /* in: the caller's; never read */
-    double timeout;                           /* in: seconds from acquire to channel; 0: the line's default; INFINITY: none */
-    unsigned flags;                           /* in: enum pool_flags */
-    const struct pool_host *avoid;            /* in: not this host while another can; may be NULL; borrowed until channel or failure */
-    uint64_t hash;                            /* in: for pickers that hash */
-    struct channel *channel;                  /* out: set while a channel is held, else NULL */
-    struct pool_host *host;                   /* out: whose channel it is or was; NULL before */
-    int status;                               /* out: POOL_READY, POOL_PENDING, or an error */
-    int system_errno;                         /* out: of the failure, 0 where there is none */
-    enum link_reason reason;                  /* out: of the failure, or of the end under the lease */
-    enum pool_stage stage;                    /* out: what ate the deadline */
-    enum pool_bound bound;                    /* out: which bound was met */
-    enum pool_fate fate;                      /* out: of what was sent, when the link ended under the lease */
-    bool reused;                              /* out: the link had served before */
-    uint64_t bytes_sent, bytes_received;      /* out: of this lease, by channel_writev(), channel_send() and channel_read() */
-    void *lib[12];                            /* the library's */
+    double timeout; /* in: seconds from acquire to channel; 0: the line's default; INFINITY: none */
+    unsigned flags; /* in: enum pool_flags */
+    const struct pool_host
+        *avoid;              /* in: not this host while another can; may be NULL; borrowed until channel or failure */
+    uint64_t hash;           /* in: for pickers that hash */
+    struct channel *channel; /* out: set while a channel is held, else NULL */
+    struct pool_host *host;  /* out: whose channel it is or was; NULL before */
+    int status;              /* out: POOL_READY, POOL_PENDING, or an error */
+    int system_errno;        /* out: of the failure, 0 where there is none */
+    enum link_reason reason; /* out: of the failure, or of the end under the lease */
+    enum pool_stage stage;   /* out: what ate the deadline */
+    enum pool_bound bound;   /* out: which bound was met */
+    enum pool_fate fate;     /* out: of what was sent, when the link ended under the lease */
+    bool reused;             /* out: the link had served before */
+    uint64_t bytes_sent,
+        bytes_received; /* out: of this lease, by channel_writev(), channel_send() and channel_read() */
+    void *lib[12];      /* the library's */
 };
 
-/** What pool_host(pool, address) cannot say. All of it but the weight is the key: links are shared only where all is equal. */
+/** What pool_host(pool, address) cannot say. All of it but the weight is the key: links are shared only where all is
+ * equal. */
 struct pool_endpoint {
-    size_t size;                      /* sizeof (struct pool_endpoint) */
-    const char *address;              /* copied */
-    const char *server_name;          /* copied; NULL: none */
-    const char *tag;                  /* copied; NULL: none. A tenant, database or user; never printed */
-    const char *local;                /* copied; NULL: none. The local address, port 0 allowed */
+    size_t size;                       /* sizeof (struct pool_endpoint) */
+    const char *address;               /* copied */
+    const char *server_name;           /* copied; NULL: none */
+    const char *tag;                   /* copied; NULL: none. A tenant, database or user; never printed */
+    const char *local;                 /* copied; NULL: none. The local address, port 0 allowed */
     const struct transport *transport; /* borrowed until the pool is freed; NULL: the host options' */
-    const struct protocol *protocol;  /* borrowed until the pool is freed; NULL: the host options' */
-    unsigned weight;                  /* for pickers that weigh; 0 is 1 */
+    const struct protocol *protocol;   /* borrowed until the pool is freed; NULL: the host options' */
+    unsigned weight;                   /* for pickers that weigh; 0 is 1 */
 };
 
-/** How a host behaves. From pool_host_options_init(); copied, but for transport and protocol. 0 turns off what may be off. */
+/** How a host behaves. From pool_host_options_init(); copied, but for transport and protocol. 0 turns off what may be
+ * off. */
 struct pool_host_options {
     size_t size;
     unsigned max_links;        /* sockets at most; from 1; default 64 */
@@ -107,12 +114,13 @@ struct pool_host_options {
     unsigned first_connecting; /* attempts at once, to begin with; from 1 to max_connecting; default 8 */
     unsigned max_connecting;   /* attempts at once, however well it goes; from 1; default 128 */
     unsigned max_uses;         /* leases until a link is replaced; 0: no limit; default 0 */
-    bool spread_links;         /* the longest idle link first, for balancers behind, instead of the latest used; default false */
-    double idle_timeout;       /* seconds a link may be quiet; 0: for ever; default 55 */
-    double max_age;            /* seconds a link may live, up to 10 % less, drawn at birth; 0: for ever; default 0 */
-    double connect_timeout;    /* seconds from the start of an attempt to READY; above 0; default 3 */
-    double reset_timeout;      /* seconds to be cleaned between two holders; above 0; default 3 */
-    double drain_timeout;      /* seconds that leases on a leaving link may last; above 0; default 30 */
+    bool
+        spread_links; /* the longest idle link first, for balancers behind, instead of the latest used; default false */
+    double idle_timeout;    /* seconds a link may be quiet; 0: for ever; default 55 */
+    double max_age;         /* seconds a link may live, up to 10 % less, drawn at birth; 0: for ever; default 0 */
+    double connect_timeout; /* seconds from the start of an attempt to READY; above 0; default 3 */
+    double reset_timeout;   /* seconds to be cleaned between two holders; above 0; default 3 */
+    double drain_timeout;   /* seconds that leases on a leaving link may last; above 0; default 30 */
     const struct backoff_policy *backoff; /* copied; default backoff_default */
     const struct transport *transport;    /* borrowed until the pool is freed; default transport_tcp */
     const struct protocol *protocol;      /* borrowed until the pool is freed; default protocol_raw */
@@ -124,22 +132,24 @@ int pool_host_options_check(const struct pool_host_options *options, char *text,
 
 /** One structured record a transition of a link's state. */
 struct link_transition {
-    uint64_t link;           /* the link's id */
+    uint64_t link; /* the link's id */
     enum link_state from, to;
     const char *event;       /* static */
     enum link_reason reason; /* of an end; else LINK_NO_REASON */
     int system_errno;
-    unsigned attempt;        /* failures so far since it, or its host, was last stable */
-    double delay;            /* seconds until the next attempt, where one is planned; else 0 */
-    double now;              /* the driver's clock */
+    unsigned attempt; /* failures so far since it, or its host, was last stable */
+    double delay;     /* seconds until the next attempt, where one is planned; else 0 */
+    double now;       /* the driver's clock */
 };
 
 /** Looks on: its functions may call the reading functions only. Any may be NULL. */
 struct pool_observer {
-    size_t size;             /* sizeof (struct pool_observer) */
-    void (*transition)(void *data, const struct pool_host *host, const struct link_transition *transition); /* host NULL: a link on its own */
+    size_t size; /* sizeof (struct pool_observer) */
+    void (*transition)(void *data, const struct pool_host *host,
+        const struct link_transition *transition); /* host NULL: a link on its own */
     void (*target)(void *data, const struct pool_target *target, enum link_state from, enum link_state to);
-    void (*waited)(void *data, const struct pool_lease *lease, double seconds); /* a lease got its channel, or failed, after waiting */
+    void (*waited)(void *data, const struct pool_lease *lease,
+        double seconds); /* a lease got its channel, or failed, after waiting */
     void *data;
 };
 
@@ -147,32 +157,34 @@ struct pool_observer {
 struct pool_options {
     size_t size;
     const struct pool_host_options *host; /* for hosts named without options; copied; NULL: the defaults */
-    unsigned max_links;      /* sockets of all hosts; default half the soft descriptor limit */
-    unsigned max_hosts;      /* default 65,536 */
+    unsigned max_links;                   /* sockets of all hosts; default half the soft descriptor limit */
+    unsigned max_hosts;                   /* default 65,536 */
     unsigned max_names;      /* texts remembered, so that acquiring by text parses nothing; default 65,536 */
     unsigned max_waiting;    /* leases in all lines; default 65,536 */
     unsigned max_connecting; /* attempts at once, at most half of them (rounded up) for one host; default 256 */
     unsigned max_line;       /* leases in one line; default 1024 */
     double wait_timeout;     /* seconds from acquire to channel, where the lease does not say; above 0; default 5 */
-    double host_timeout;     /* seconds until a host without links, leases and pins is forgotten; above 0; default 300 */
+    double host_timeout; /* seconds until a host without links, leases and pins is forgotten; above 0; default 300 */
     const struct linkpool_env *env;       /* borrowed until the pool is freed; default linkpool_env_system */
     const struct pool_observer *observer; /* copied; may be NULL */
 };
 void pool_options_init_sized(struct pool_options *options, size_t size);
 #define pool_options_init(o) pool_options_init_sized((o), sizeof *(o))
 
-/** Says whether options can be used. `text` gets the option, its value and its range; may be NULL with n 0. @return 0, or LINKPOOL_EINVAL. */
+/** Says whether options can be used. `text` gets the option, its value and its range; may be NULL with n 0. @return 0,
+ * or LINKPOOL_EINVAL. */
 int pool_options_check(const struct pool_options *options, char *text, size_t n);
 
 /** A target. From pool_target_options_init(); copied. */
 struct pool_target_options {
     size_t size;
-    const struct pool_picker *picker;      /* borrowed until the target is gone; default pool_round_robin */
-    const struct pool_endpoint *endpoints; /* NULL: not known yet, leases wait; n_endpoints 0 otherwise: none, leases fail */
+    const struct pool_picker *picker; /* borrowed until the target is gone; default pool_round_robin */
+    const struct pool_endpoint
+        *endpoints; /* NULL: not known yet, leases wait; n_endpoints 0 otherwise: none, leases fail */
     size_t n_endpoints;
-    const struct pool_host_options *host;  /* for its hosts; NULL: the pool's */
-    unsigned max_line;                     /* leases in its line; 0: the pool's */
-    double wait_timeout;                   /* seconds; 0: the pool's */
+    const struct pool_host_options *host; /* for its hosts; NULL: the pool's */
+    unsigned max_line;                    /* leases in its line; 0: the pool's */
+    double wait_timeout;                  /* seconds; 0: the pool's */
 };
 void pool_target_options_init_sized(struct pool_target_options *options, size_t size);
 #define pool_target_options_init(o) pool_target_options_init_sized((o), sizeof *(o))
@@ -204,7 +216,8 @@ void pool_free(struct pool *pool);
  * Takes no new leases; those waiting and those out may finish; then closes all links.
  *
  * @param timeout  seconds until what is left is ended as by pool_free(); 0: in this turn; INFINITY: no limit.
- * @param done     told once, from the loop, when no link and no lease is left; may be NULL. The pool still is the caller's to free.
+ * @param done     told once, from the loop, when no link and no lease is left; may be NULL. The pool still is the
+ * caller's to free.
  * @return 0, LINKPOOL_EINVAL, or LINKPOOL_ESTATE (it drains already).
  */
 int pool_drain(struct pool *pool, double timeout, void (*done)(struct pool *pool, void *data), void *data);
@@ -213,18 +226,19 @@ int pool_drain(struct pool *pool, double timeout, void (*done)(struct pool *pool
 void pool_reset_backoff(struct pool *pool);
 
 /** In a child after fork(): forgets links and leases without a byte on the wire and without a callback. Leases are over
- *  (LINKPOOL_ECLOSED). Call it before the loop runs, and ev_loop_fork() for the loop; the pool can be used again, or freed. */
+ *  (LINKPOOL_ECLOSED). Call it before the loop runs, and ev_loop_fork() for the loop; the pool can be used again, or
+ * freed. */
 void pool_after_fork(struct pool *pool);
 
 /** The clock of deadlines: monotonic seconds, as of this turn. ev_now() is another clock. */
 double pool_now(const struct pool *pool);
 
-/** Changes bounds and defaults of a running pool (all but host, env and observer, which are not looked at). Links over a lowered
- *  bound end when they are given back. @return 0, or LINKPOOL_EINVAL with nothing changed. */
+/** Changes bounds and defaults of a running pool (all but host, env and observer, which are not looked at). Links over
+ * a lowered bound end when they are given back. @return 0, or LINKPOOL_EINVAL with nothing changed. */
 int pool_set_options(struct pool *pool, const struct pool_options *options);
 
-/** What the last refused pool_host_for(), pool_target_add(), pool_target_update() or ..._set_options() of this pool was about: the option or
- *  address, and the reason; "" where nothing was. Borrowed until the next of them. */
+/** What the last refused pool_host_for(), pool_target_add(), pool_target_update() or ..._set_options() of this pool was
+ * about: the option or address, and the reason; "" where nothing was. Borrowed until the next of them. */
 const char *pool_last_refusal(const struct pool *pool);
 
 /* ---- leases ---- */
@@ -265,25 +279,30 @@ int pool_explain(const struct pool_lease *lease, char *text, size_t n);
 
 /* ---- hosts ---- */
 
-/** Finds or makes the host of an address, and pins it: it stays until as many pool_host_drop(). @return the host, or NULL with errno
- *  EINVAL (address), ENOSPC (max_hosts), ESHUTDOWN (draining) or ENOMEM. */
+/** Finds or makes the host of an address, and pins it: it stays until as many pool_host_drop(). @return the host, or
+ * NULL with errno EINVAL (address), ENOSPC (max_hosts), ESHUTDOWN (draining) or ENOMEM. */
 struct pool_host *pool_host(struct pool *pool, const char *address);
-/** The same of an endpoint, with options of its own. The first to name a host sets its options; others with other options are refused
- *  with errno EEXIST. @param options NULL: the pool's, or those it has. */
-struct pool_host *pool_host_for(struct pool *pool, const struct pool_endpoint *endpoint, const struct pool_host_options *options);
+/** The same of an endpoint, with options of its own. The first to name a host sets its options; others with other
+ * options are refused with errno EEXIST. @param options NULL: the pool's, or those it has. */
+struct pool_host *pool_host_for(
+    struct pool *pool, const struct pool_endpoint *endpoint, const struct pool_host_options *options);
 /** Takes a pin back; the handle must not be used after it. */
 void pool_host_drop(struct pool_host *host);
 
-/** Brings a host into service: leaves OFFLINE and a drain, and opens a first link ahead of use. @return 0, or LINKPOOL_ECLOSED (the pool drains). */
+/** Brings a host into service: leaves OFFLINE and a drain, and opens a first link ahead of use. @return 0, or
+ * LINKPOOL_ECLOSED (the pool drains). */
 int pool_host_start(struct pool_host *host);
-/** Takes a host out of service until pool_host_start(): to pickers it is down. @param timeout as pool_drain(). @return 0, LINKPOOL_EINVAL. */
+/** Takes a host out of service until pool_host_start(): to pickers it is down. @param timeout as pool_drain(). @return
+ * 0, LINKPOOL_EINVAL. */
 int pool_host_drain(struct pool_host *host, double timeout);
 /** Replaces its links: each ends when nobody holds it, `rate` a second; 0: all at once. @return 0, LINKPOOL_EINVAL. */
 int pool_host_recycle(struct pool_host *host, double rate);
-/** Changes bounds and times; backoff, transport and protocol stay. @return 0, or LINKPOOL_EINVAL with nothing changed. */
+/** Changes bounds and times; backoff, transport and protocol stay. @return 0, or LINKPOOL_EINVAL with nothing changed.
+ */
 int pool_host_set_options(struct pool_host *host, const struct pool_host_options *options);
 
-/** The best of its links' states, and BACKOFF (failing) or OFFLINE where it has a verdict; DRAINING when out of service. */
+/** The best of its links' states, and BACKOFF (failing) or OFFLINE where it has a verdict; DRAINING when out of
+ * service. */
 enum link_state pool_host_state(const struct pool_host *host);
 /** The canonical address, borrowed until the host is gone. */
 const char *pool_host_address(const struct pool_host *host);
@@ -306,24 +325,28 @@ void pool_host_stats(const struct pool_host *host, struct pool_host_stats *stats
 
 /* ---- targets ---- */
 
-/** Makes a target. @return the target, or NULL with errno EINVAL (name: 1 to 255 bytes without ':' or '/'; options: the check says what),
- *  EEXIST (the name is taken, or a member's host has other options), ENOSPC (max_hosts), ESHUTDOWN or ENOMEM. */
+/** Makes a target. @return the target, or NULL with errno EINVAL (name: 1 to 255 bytes without ':' or '/'; options: the
+ * check says what), EEXIST (the name is taken, or a member's host has other options), ENOSPC (max_hosts), ESHUTDOWN or
+ * ENOMEM. */
 struct pool_target *pool_target_add(struct pool *pool, const char *name, const struct pool_target_options *options);
-/** Takes a new list of endpoints, as a set: links to those that stay, stay. With n 0 there are none and leases fail. Hosts that leave their
- *  last target unpinned end their links when nobody holds them. @return 0, or an error with nothing changed: LINKPOOL_EINVAL,
- *  LINKPOOL_EADDRESS, LINKPOOL_ESTATE (a member's host has other options), LINKPOOL_EFULL, LINKPOOL_ECLOSED, LINKPOOL_ENOMEM. */
+/** Takes a new list of endpoints, as a set: links to those that stay, stay. With n 0 there are none and leases fail.
+ * Hosts that leave their last target unpinned end their links when nobody holds them. @return 0, or an error with
+ * nothing changed: LINKPOOL_EINVAL, LINKPOOL_EADDRESS, LINKPOOL_ESTATE (a member's host has other options),
+ * LINKPOOL_EFULL, LINKPOOL_ECLOSED, LINKPOOL_ENOMEM. */
 int pool_target_update(struct pool_target *target, const struct pool_endpoint *endpoints, size_t n);
 /** Connects ahead of use, as a first use would; leaves OFFLINE. @return 0, or LINKPOOL_ECLOSED. */
 int pool_target_start(struct pool_target *target);
-/** Takes no new leases; those waiting and out may finish. `done` is told once, from the loop, when none is left; then it is the caller's to
- *  remove. @param timeout as pool_drain(). @return 0, LINKPOOL_EINVAL, or LINKPOOL_ESTATE. */
-int pool_target_drain(struct pool_target *target, double timeout, void (*done)(struct pool_target *target, void *data), void *data);
+/** Takes no new leases; those waiting and out may finish. `done` is told once, from the loop, when none is left; then
+ * it is the caller's to remove. @param timeout as pool_drain(). @return 0, LINKPOOL_EINVAL, or LINKPOOL_ESTATE. */
+int pool_target_drain(
+    struct pool_target *target, double timeout, void (*done)(struct pool_target *target, void *data), void *data);
 /** pool_host_recycle() of each of its hosts. */
 int pool_target_recycle(struct pool_target *target, double rate);
 /** Forgets the target: its waiting leases are told LINKPOOL_ECLOSED in this turn; those held go on. */
 void pool_target_remove(struct pool_target *target);
 
-/** READY, CONNECTING, IDLE, BACKOFF, OFFLINE: the best of its hosts'. Once in BACKOFF it stays so until one is READY. CLOSED when draining. */
+/** READY, CONNECTING, IDLE, BACKOFF, OFFLINE: the best of its hosts'. Once in BACKOFF it stays so until one is READY.
+ * CLOSED when draining. */
 enum link_state pool_target_state(const struct pool_target *target);
 /** Says in words how each of its hosts is. @return as snprintf(). */
 int pool_target_explain(const struct pool_target *target, char *text, size_t n);
@@ -354,17 +377,20 @@ struct pool_pick {
     void *state; /* state_size bytes, zeroed when the target is made */
 };
 
-enum { POOL_PICK_WAIT = -1, POOL_PICK_DOWN = -2 };
+enum {
+    POOL_PICK_WAIT = -1,
+    POOL_PICK_DOWN = -2
+};
 
 /** A selection policy. Its functions read only: no function of the library but the reading ones. */
 struct pool_picker {
-    size_t size;       /* sizeof (struct pool_picker) */
+    size_t size; /* sizeof (struct pool_picker) */
     const char *name;
     size_t state_size;
-    bool keeps_up;     /* one link a host on first use, kept up while the target was used within idle_timeout */
-    /** Picks a host for a lease (NULL: opening ahead): its index, POOL_PICK_WAIT or POOL_PICK_DOWN (every host is). A host that can
-     *  neither serve nor open may be picked: the lease waits for it. `draw`: 64 random bits when the state has just been made or
-     *  `changed` has run, else 0. */
+    bool keeps_up; /* one link a host on first use, kept up while the target was used within idle_timeout */
+    /** Picks a host for a lease (NULL: opening ahead): its index, POOL_PICK_WAIT or POOL_PICK_DOWN (every host is). A
+     * host that can neither serve nor open may be picked: the lease waits for it. `draw`: 64 random bits when the state
+     * has just been made or `changed` has run, else 0. */
     int (*pick)(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw);
     /** A channel is free on host i: may the lease have it? */
     bool (*takes)(const struct pool_pick *pick, const struct pool_lease *lease, size_t i);
@@ -381,20 +407,21 @@ extern const struct pool_picker pool_round_robin;
 
 struct pool_stats {
     unsigned hosts, targets;
-    unsigned links;         /* sockets */
-    unsigned leased;        /* channels out */
-    unsigned idle;          /* READY links without a lease */
-    unsigned connecting;    /* attempts under way */
-    unsigned waiting;       /* leases in line */
-    unsigned names;         /* texts remembered */
-    uint64_t acquired_ready, acquired_waited; /* leases that got a channel at once, and after waiting */
+    unsigned links;                                   /* sockets */
+    unsigned leased;                                  /* channels out */
+    unsigned idle;                                    /* READY links without a lease */
+    unsigned connecting;                              /* attempts under way */
+    unsigned waiting;                                 /* leases in line */
+    unsigned names;                                   /* texts remembered */
+    uint64_t acquired_ready, acquired_waited;         /* leases that got a channel at once, and after waiting */
     uint64_t failed_fast, timed_out, full, cancelled; /* leases that did not */
-    uint64_t opened;        /* attempts begun */
-    uint64_t reused;        /* leases of a link that had served before */
-    uint64_t peeked;        /* looks at a link handed on within its turn */
-    uint64_t ends[LINK_REASONS]; /* links ended, by reason */
+    uint64_t opened;                                  /* attempts begun */
+    uint64_t reused;                                  /* leases of a link that had served before */
+    uint64_t peeked;                                  /* looks at a link handed on within its turn */
+    uint64_t ends[LINK_REASONS];                      /* links ended, by reason */
     uint64_t ignored_events, stale_events;
-    uint64_t wait_histogram[32]; /* waits, told or failed: [0] under 1 us, [i] from 2^(i-1) us to 2^i us, the last all above */
+    uint64_t wait_histogram[32]; /* waits, told or failed: [0] under 1 us, [i] from 2^(i-1) us to 2^i us, the last all
+                                    above */
 };
 void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size);
 

@@ -1,4 +1,5 @@
-/* protocol.h - what gives a link's bytes a meaning, for those who write one: handshake, frames to channels, ping, leaving. */
+/* protocol.h - what gives a link's bytes a meaning, for those who write one: handshake, frames to channels, ping,
+ * leaving. */
 #ifndef LINKPOOL_PROTOCOL_H
 #define LINKPOOL_PROTOCOL_H
 
@@ -34,7 +35,11 @@ struct protocol_channel {
 };
 
 /** What `released` may answer. */
-enum protocol_released { PROTOCOL_CLEAN = 0, PROTOCOL_RESETTING = 1 /* being cleaned: protocol_ready() follows */, PROTOCOL_UNCLEAN = -1 };
+enum protocol_released {
+    PROTOCOL_CLEAN = 0,
+    PROTOCOL_RESETTING = 1 /* being cleaned: protocol_ready() follows */,
+    PROTOCOL_UNCLEAN = -1
+};
 
 /**
  * A protocol. Static, or outlives every link made with it; in a key it is compared by its pointer, so other
@@ -45,26 +50,29 @@ enum protocol_released { PROTOCOL_CLEAN = 0, PROTOCOL_RESETTING = 1 /* being cle
  * Shared: `input` runs for all that comes.
  */
 struct protocol {
-    size_t size;            /* sizeof (struct protocol) */
+    size_t size; /* sizeof (struct protocol) */
     const char *name;
     unsigned flags;
-    unsigned max_channels;  /* shared: what a link carries until the peer has said, and what an attempt is expected to serve; 0 is 1 */
+    unsigned max_channels; /* shared: what a link carries until the peer has said, and what an attempt is expected to
+                              serve; 0 is 1 */
     size_t link_size, channel_size;
-    const void *config;     /* the protocol's own; credentials live here */
+    const void *config; /* the protocol's own; credentials live here */
     /** The transport is up: introduce yourself, or call protocol_ready(). NULL: ready at once. */
     int (*start)(struct protocol_link *pl);
     /** Something came, or there is room again. NULL: nothing is read. */
     int (*input)(struct protocol_link *pl, unsigned events);
-    /** Bytes came while nobody held the link: 1 taken, 0 not mine (the link closes). NULL: 0, and of a shared one input() runs. */
+    /** Bytes came while nobody held the link: 1 taken, 0 not mine (the link closes). NULL: 0, and of a shared one
+     * input() runs. */
     int (*idle_input)(struct protocol_link *pl);
     /** Exclusive: given back. See enum protocol_released. NULL: clean. */
     int (*released)(struct protocol_link *pl);
-    /** Shared: a channel was leased. Non-zero refuses it, and the link takes no more until room is set anew. NULL: fine. */
+    /** Shared: a channel was leased. Non-zero refuses it, and the link takes no more until room is set anew. NULL:
+     * fine. */
     int (*open)(struct protocol_link *pl, struct protocol_channel *pc);
     /** Shared: channel_send(): 0, or LINKPOOL_EAGAIN: protocol_writable() follows. NULL: LINKPOOL_EOPTION. */
     int (*send)(struct protocol_link *pl, struct protocol_channel *pc, const void *bytes, size_t n);
-    /** Shared: a channel is over, told once for each open() unless end() comes first; cancelled: an answer may still come, and is to be
-     *  swallowed. NULL: nothing. */
+    /** Shared: a channel is over, told once for each open() unless end() comes first; cancelled: an answer may still
+     * come, and is to be swallowed. NULL: nothing. */
     void (*close)(struct protocol_link *pl, struct protocol_channel *pc, bool cancelled);
     /** Ask for a sign of life; protocol_pong() follows. NULL: it has none. */
     int (*ping)(struct protocol_link *pl);
@@ -74,16 +82,19 @@ struct protocol {
     void (*end)(struct protocol_link *pl);
 };
 
-/** Bytes as they are, one holder at a time, ready at once. With a handshake: copy it, set start, input and link_size, use the copy. */
+/** Bytes as they are, one holder at a time, ready at once. With a handshake: copy it, set start, input and link_size,
+ * use the copy. */
 extern const struct protocol protocol_raw;
 
-/** Reads. @return bytes, above 0; LINKPOOL_EAGAIN; or LINKPOOL_ELOST: end of file or a fault, and the link has ended: return at once. */
+/** Reads. @return bytes, above 0; LINKPOOL_EAGAIN; or LINKPOOL_ELOST: end of file or a fault, and the link has ended:
+ * return at once. */
 ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n);
-/** Writes. @return bytes taken, perhaps fewer than given (`input` is called with LINKPOOL_WRITE when there is room), LINKPOOL_EAGAIN, or LINKPOOL_ELOST as above. */
+/** Writes. @return bytes taken, perhaps fewer than given (`input` is called with LINKPOOL_WRITE when there is room),
+ * LINKPOOL_EAGAIN, or LINKPOOL_ELOST as above. */
 ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int n);
 
-/* Each call-up returns 0, or LINKPOOL_ELOST: the link is gone (a callback freed the pool, or pl is NULL, the attempt being
- * over): return at once, touch nothing. */
+/* Each call-up returns 0, or LINKPOOL_ELOST: the link is gone (a callback freed the pool, or pl is NULL, the attempt
+ * being over): return at once, touch nothing. */
 
 /** The handshake is done, or the link is clean again. */
 int protocol_ready(struct protocol_link *pl);
@@ -91,12 +102,14 @@ int protocol_ready(struct protocol_link *pl);
 int protocol_fail(struct protocol_link *pl, enum link_reason reason, const char *text);
 /** Shared: the link can carry so many channels from now on; may be fewer than are in use, and 0. */
 int protocol_set_room(struct protocol_link *pl, unsigned channels);
-/** The peer is leaving: no new channels. Those that `processed` (NULL: none are left out) denies end as safe to repeat. */
+/** The peer is leaving: no new channels. Those that `processed` (NULL: none are left out) denies end as safe to repeat.
+ */
 int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc));
 /** The answer to ping() came. */
 int protocol_pong(struct protocol_link *pl);
-/** A message for a channel; its holder may release it, or free the pool, meanwhile. From input(), idle_input() or outside code; in the hooks
- *  open, close, released and leave, which run inside the user's own calls, it answers LINKPOOL_ESTATE and the holder is not called. */
+/** A message for a channel; its holder may release it, or free the pool, meanwhile. From input(), idle_input() or
+ * outside code; in the hooks open, close, released and leave, which run inside the user's own calls, it answers
+ * LINKPOOL_ESTATE and the holder is not called. */
 int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n);
 /** A channel that was refused room has it again. As protocol_deliver(). */
 int protocol_writable(struct protocol_channel *pc);

@@ -18,8 +18,7 @@ enum {
 static struct ev_loop *loop;
 
 struct client {
-    ev_io
-        io;
+    ev_io io;
     int fd;
     char text[256];
     size_t n;
