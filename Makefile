@@ -53,9 +53,9 @@ $(B)/liblinkpool.a: $(if $(filter release,$(KIND)),$(B)/whole.o,$(OBJECTS))
 	@echo "  AR $@"
 	@rm -f $@
 	@$(AR) rcs $@ $^
-$(B)/liblinkpool.so: $(OBJECTS) linkpool.map
+$(B)/liblinkpool.so: $(OBJECTS) include/linkpool.map
 	@echo "  LD $@.0"
-	@$(LINK) -shared -Wl,-soname,liblinkpool.so.0 -Wl,--version-script=linkpool.map $(OBJECTS) $(LIBS) -o $@.0
+	@$(LINK) -shared -Wl,-soname,liblinkpool.so.0 -Wl,--version-script=include/linkpool.map $(OBJECTS) $(LIBS) -o $@.0
 	@ln -sf liblinkpool.so.0 $@
 
 # ---- the examples: what they share is an archive, with llhttp where the system has it as sources only ----
@@ -146,7 +146,12 @@ bench: ## what acquire and release cost, beside the floor
 	@$(MAKE) $(JOBS) KIND=release $(BENCHES:%=$(BUILD)/release/bench/%)
 	tests/bench/quiet.sh $(BUILD)/release/bench/acquire
 	@for bench in $(BENCHES); do $(BUILD)/release/bench/$$bench || exit 1; done
-docs: ## the manual pages as text, in BUILD/docs
+$(B)/states: $(B)/tests/docs/states.o $(B)/link/fsm.o
+	@$(LINK) $^ -o $@
+run-docs: $(B)/states
+	$(B)/states >docs/states.md
+docs: ## docs/states.md from the table of states, and the manual pages as text in BUILD/docs
+	@$(MAKE) run-docs
 	@mkdir -p $(BUILD)/docs
 	@for page in $(notdir $(wildcard docs/*.[1-8])); do \
 	    groff -man -Tutf8 -ww docs/$$page >$(BUILD)/docs/$$page.txt && echo $(BUILD)/docs/$$page.txt || exit 1; done
@@ -163,7 +168,7 @@ install: lib ## the library and its headers to PREFIX, under DESTDIR
 	install -m 644 include/linkpool/*.h $(INCLUDES)
 	install -m 644 $(B)/liblinkpool.a $(B)/liblinkpool.so.0 $(DESTDIR)$(LIBDIR)
 	ln -sf liblinkpool.so.0 $(DESTDIR)$(LIBDIR)/liblinkpool.so
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|; s|@VERSION@|$(VERSION)|' linkpool.pc.in \
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|; s|@VERSION@|$(VERSION)|' include/linkpool.pc.in \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/linkpool.pc
 uninstall: ## what install put there
 	rm -rf $(INCLUDES)
@@ -173,6 +178,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples proxy run-proxy tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: all lib examples proxy run-proxy run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
