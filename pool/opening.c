@@ -283,6 +283,31 @@ void pool__link_gone(struct pool *pool)
 
 /* ---- opening ---- */
 
+/* Its first lease may be another than when they fell free, or a winner that is back. */
+static void serve_line(struct pool_line *line)
+{
+    if (line->target) {
+        pool__serve_target(line->target);
+    } else {
+        pool__serve(line->host);
+        pool__see_host(line->host);
+    }
+}
+
+/* Each once, from the front to the back; serving one may take others out. */
+static void serve_wanted(struct pool *pool)
+{
+    struct pool_line *line;
+    unsigned n;
+
+    DL_COUNT(pool->wanting, line, n);
+    for (; n && (line = pool->wanting); n--) {
+        DL_DELETE(pool->wanting, line);
+        DL_APPEND(pool->wanting, line);
+        serve_line(line);
+    }
+}
+
 enum outcome {
     OPENED,
     NOT_NOW,
@@ -336,17 +361,13 @@ static enum outcome open_one(struct pool_line *line)
     struct pool_host *host;
     struct link *link;
 
-    /* Its first lease may be another than when they fell free, or a winner that is back. */
-    if (line->target)
-        pool__serve_target(line->target);
-    else
-        pool__serve(line->host);
-    if (line->host)
-        pool__see_host(line->host);
-    if (!wants(line) || !(host = host_for(line)))
+    serve_line(line);
+    if (!wants(line))
         return NOT_NOW;
     if (pool->n_opening >= pool->options.max_connecting)
-        return NO_ATTEMPT_LEFT;
+        return NO_ATTEMPT_LEFT; /* before its picker looks through all hosts for nothing */
+    if (!(host = host_for(line)))
+        return NOT_NOW;
     if (pool->n_links >= pool->options.max_links &&
         (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
         return NO_LINK_LEFT;
@@ -393,6 +414,7 @@ void pool__open_wanted(struct pool *pool)
             starve(pool, line);
             break;
         case NO_ATTEMPT_LEFT:
+            serve_wanted(pool); /* those behind it may not want one at all */
             return;
         }
     }
