@@ -1,4 +1,4 @@
-/* heap.c - see heap.h. */
+/* heap.c - a binary heap: the first due is slots[1], the children of i are 2i and 2i + 1. */
 #include "link/heap.h"
 
 #include "linkpool/error.h"

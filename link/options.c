@@ -1,4 +1,4 @@
-/* options.c - see options.h. */
+/* options.c - options copied by their size, and refusals that name the option, its value and its range. */
 #include "link/options.h"
 
 #include <math.h>

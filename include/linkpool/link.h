@@ -166,7 +166,7 @@ struct link_stats {
     unsigned channels, room; /* leased, and how many it can carry */
     uint64_t uses;           /* leases so far */
     uint64_t ignored_events; /* events that meant nothing in the state they met; of a pool's link: its pool's */
-    uint64_t stale_events;   /* events of an attempt long over */
+    uint64_t stale_events;   /* events of an attempt long over; of its pool's, or driver's, links together */
 };
 void link_stats(const struct link *link, struct link_stats *stats, size_t size);
 
@@ -174,7 +174,8 @@ void link_stats(const struct link *link, struct link_stats *stats, size_t size);
 
 /** What a holder hears of its channel, from the loop. Any may be NULL; each may call anything. */
 struct channel_events {
-    void (*readable)(struct channel *channel); /* exclusive: channel_read() has something, or the end */
+    void (*readable)(struct channel *channel); /* exclusive: channel_read() has something, or the end; rings each turn
+                                                  until it is read or not wanted */
     void (*writable)(struct channel *channel); /* room again */
     void (*message)(
         struct channel *channel, const void *bytes, size_t n); /* shared: a message; bytes borrowed during the call */

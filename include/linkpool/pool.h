@@ -295,9 +295,11 @@ int pool_host_start(struct pool_host *host);
 /** Takes a host out of service until pool_host_start(): to pickers it is down. @param timeout as pool_drain(). @return
  * 0, LINKPOOL_EINVAL. */
 int pool_host_drain(struct pool_host *host, double timeout);
-/** Replaces its links: each ends when nobody holds it, `rate` a second; 0: all at once. @return 0, LINKPOOL_EINVAL. */
+/** Replaces its links: each ends when nobody holds it, `rate` a second; 0: all at once. @return 0, or LINKPOOL_EINVAL
+ * (rate below 0, or not a number). */
 int pool_host_recycle(struct pool_host *host, double rate);
-/** Changes bounds and times; backoff, transport and protocol stay. @return 0, or LINKPOOL_EINVAL with nothing changed.
+/** Changes bounds and times; backoff, transport and protocol stay. @return 0, or LINKPOOL_EINVAL or LINKPOOL_ENOMEM
+ * with nothing changed.
  */
 int pool_host_set_options(struct pool_host *host, const struct pool_host_options *options);
 
@@ -340,7 +342,7 @@ int pool_target_start(struct pool_target *target);
  * it is the caller's to remove. @param timeout as pool_drain(). @return 0, LINKPOOL_EINVAL, or LINKPOOL_ESTATE. */
 int pool_target_drain(
     struct pool_target *target, double timeout, void (*done)(struct pool_target *target, void *data), void *data);
-/** pool_host_recycle() of each of its hosts. */
+/** pool_host_recycle() of each of its hosts, each at this rate. */
 int pool_target_recycle(struct pool_target *target, double rate);
 /** Forgets the target: its waiting leases are told LINKPOOL_ECLOSED in this turn; those held go on. */
 void pool_target_remove(struct pool_target *target);

@@ -74,7 +74,8 @@ struct protocol {
     /** Shared: a channel is over, told once for each open() unless end() comes first; cancelled: an answer may still
      * come, and is to be swallowed. NULL: nothing. */
     void (*close)(struct protocol_link *pl, struct protocol_channel *pc, bool cancelled);
-    /** Ask for a sign of life; protocol_pong() follows. NULL: it has none. */
+    /** Ask for a sign of life; protocol_pong() follows. NULL: it has none. Reserved for the heartbeat: not called yet.
+     */
     int (*ping)(struct protocol_link *pl);
     /** The link is going to be closed in order: say so, if there is something to say. NULL: nothing. */
     void (*leave)(struct protocol_link *pl);
@@ -105,7 +106,7 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels);
 /** The peer is leaving: no new channels. Those that `processed` (NULL: none are left out) denies end as safe to repeat.
  */
 int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc));
-/** The answer to ping() came. */
+/** The answer to ping() came. Reserved for the heartbeat: taken, and nothing follows yet. */
 int protocol_pong(struct protocol_link *pl);
 /** A message for a channel; its holder may release it, or free the pool, meanwhile. From input(), idle_input() or
  * outside code; in the hooks open, close, released and leave, which run inside the user's own calls, it answers
