@@ -2,6 +2,7 @@
  *
  * It keeps its own history and answers by its policy. All links on their own of one driver share a core. What its
  * owner is told is noted when it happens and told at the end of the turn, in order; an attempt begins after that. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,11 +87,8 @@ static void delist(struct alone *alone)
 static void add_note(struct alone *alone, struct note note)
 {
     if (alone->n_notes && note.kind == NOTE_STOPPED && alone->notes[alone->n_notes - 1].kind == NOTE_STOPPED)
-        return;                    /* stopped, started and stopped again before anybody was told */
-    if (alone->n_notes == NOTES) { /* the oldest gives way: what is now counts more than what was */
-        memmove(alone->notes, alone->notes + 1, sizeof alone->notes - sizeof *alone->notes);
-        alone->n_notes--;
-    }
+        return;                     /* stopped, started and stopped again before anybody was told */
+    assert(alone->n_notes < NOTES); /* none may be lost: DISCONNECTED frees the channel */
     alone->notes[alone->n_notes++] = note;
     enlist(alone);
 }

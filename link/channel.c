@@ -42,6 +42,8 @@ int channel_want(struct channel *channel, unsigned want)
         return LINKPOOL_EINVAL;
     if (channel->state != CHANNEL_HELD)
         return LINKPOOL_ESTATE;
+    if (want && !channel->events)
+        return LINKPOOL_EINVAL;
     want &= heard(channel->events);
     channel->want = (uint8_t)want;
     if (link__is_shared(link))

@@ -21,8 +21,19 @@ static void try_again(struct link *link)
     link__wake(link, 0);
 }
 
+/* transport_moved() had no memory to watch the descriptor: nothing would be heard any more. */
+static bool is_deaf(const struct link *link)
+{
+    return link__is_open(link) && link__state(link) != LINK_CONNECTING && link->transport.fd >= 0 &&
+           !(link->bits & LINK_WATCHED);
+}
+
 static void link_rang(struct link *link)
 {
+    if (is_deaf(link)) {
+        link__end(link, LINK_NO_MEMORY, 0);
+        return;
+    }
     switch (link__state(link)) {
     case LINK_CONNECTING:
         if (opening_is_overdue(link))

@@ -135,7 +135,7 @@ enum link_bits {
     LINK_SHUT = 2048,      /* its sending side was ended */
     LINK_PRIVATE = 4096,   /* it carries an identity */
     LINK_UNREAD = 8192,    /* reading is paused with something there */
-    LINK_RECYCLED = 16384, /* READY: its timer is the moment from which it ends once nobody holds it */
+    LINK_RECYCLED = 16384, /* from recycled_after on it ends once nobody holds it */
     LINK_PROMISED = 32768, /* exclusive, of this lease: leased to one who has still to be told, and hears nothing yet */
     LINK_OF_LEASE = LINK_MOVED | LINK_SENT_LAST | LINK_DRAINED_IN | LINK_LENT | LINK_SHUT | LINK_PRIVATE | LINK_UNREAD |
                     LINK_PROMISED
@@ -157,6 +157,7 @@ struct link {
     uint32_t turn;     /* of the driver, when it was given back; while opening, the keeper's */
     uint32_t uses;
     uint32_t tells; /* holders that have still to be told of their end: until then it is neither opened nor freed */
+    float recycled_after; /* seconds since READY; see LINK_RECYCLED */
     uint16_t bits;
     uint16_t age_draw; /* drawn at birth: how much earlier than max_age it goes, of 65536 tenths */
     uint8_t place;     /* the keeper's: which list it is in */
@@ -220,8 +221,8 @@ void link__forget(struct link *link);                /* after a fork: to IDLE wi
 void link__clean(struct link *link);                 /* READY, unheld: its protocol cleans it */
 void link__drain(struct link *link);                 /* READY: no new leases */
 void link__drained(struct link *link);               /* DRAINING: ends it when nobody holds it */
-void link__retire_at(struct link *link, double due); /* READY: from then on it ends once nobody holds it */
-void link__arm_ready(struct link *link);             /* READY: the first due of proof and age */
+void link__retire_at(struct link *link, double due); /* READY, RESETTING: from then on it ends once nobody holds it */
+void link__arm_ready(struct link *link);             /* READY: the first due of proof, age and recycling */
 void link__note(struct link_owner *owner, const char *text); /* keeps the words of an end */
 void link__start_protocol(struct link *link);
 void link__wake(struct link *link, unsigned events); /* as though these had come */

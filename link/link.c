@@ -229,6 +229,11 @@ static double age_due(const struct link *link)
     return max_age > 0 ? link->since + max_age * (1 - 0.1 * link->age_draw / 65536) : INFINITY;
 }
 
+static double recycle_due(const struct link *link)
+{
+    return link->bits & LINK_RECYCLED ? link->since + (double)link->recycled_after : INFINITY;
+}
+
 void link__arm_ready(struct link *link)
 {
     struct link_core *core = link__core(link);
@@ -238,12 +243,14 @@ void link__arm_ready(struct link *link)
         link__set_bits(link, LINK_UNPROVEN, 0);
         core->keeper->proven(link);
     }
-    if (!link->retire && (link->bits & LINK_RECYCLED || age_due(link) <= now)) {
-        link->retire = link->bits & LINK_RECYCLED ? LINK_DRAINED : LINK_TOO_OLD;
+    if (!link->retire && (recycle_due(link) <= now || age_due(link) <= now)) {
+        link->retire = recycle_due(link) <= now ? LINK_DRAINED : LINK_TOO_OLD;
         core->keeper->aged(link);
         return;
     }
     double due = link->retire ? INFINITY : age_due(link);
+    if (!link->retire && recycle_due(link) < due)
+        due = recycle_due(link);
     if (link->bits & LINK_UNPROVEN && proof < due)
         due = proof;
     link__timer_set(core, &link->timer, due);
@@ -252,7 +259,9 @@ void link__arm_ready(struct link *link)
 void link__retire_at(struct link *link, double due)
 {
     link__set_bits(link, 0, LINK_RECYCLED);
-    link__timer_set(link__core(link), &link->timer, due);
+    link->recycled_after = (float)(due - link->since);
+    if (link__state(link) == LINK_READY)
+        link__arm_ready(link);
 }
 
 void link__clean(struct link *link)

@@ -1,6 +1,7 @@
 /* options.c - options copied by their size, and refusals that name the option, its value and its range. */
 #include "link/options.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,18 +49,41 @@ int link__check_count(struct link_check to, const char *option, unsigned value, 
     return link__refuse(to, "%s is %u; it is from %u to %u", option, value, min, max);
 }
 
+/* Of what is used where it lies, not copied: all of it must be there. */
+int link__check_size(struct link_check to, const char *what, size_t size, size_t least)
+{
+    if (size >= least)
+        return 0;
+    return link__refuse(to, "%s.size is %zu; it is at least %zu", what, size, least);
+}
+
+static int check_tcp(struct link_check to, const struct transport_tcp_options *options)
+{
+    int error = link__check_size(to, "transport.config", options->size, sizeof *options);
+
+    if (error || (error = link__check_local(to, options->local)))
+        return error;
+    /* The system counts milliseconds in an int. */
+    if (options->user_timeout >= 0 && options->user_timeout <= INT_MAX / 1000)
+        return 0;
+    return link__refuse(to, "user_timeout is %g; it is from 0 to %d s", options->user_timeout, INT_MAX / 1000);
+}
+
 int link__check_transport(struct link_check to, const struct transport *transport)
 {
-    if (!transport || transport->size < sizeof transport->size || !transport->open || !transport->close ||
-        !transport->idle)
+    if (!transport || link__check_size(to, "transport", transport->size, sizeof *transport))
+        return transport ? LINKPOOL_EINVAL : link__refuse(to, "transport is NULL");
+    if (!transport->open || !transport->close || !transport->idle)
         return link__refuse(to, "transport lacks open, idle or close");
+    if (transport->open == transport_tcp_open && transport->config)
+        return check_tcp(to, transport->config);
     return 0;
 }
 
 int link__check_protocol(struct link_check to, const struct protocol *protocol)
 {
-    if (!protocol || !protocol->size)
-        return link__refuse(to, "protocol has no size");
+    if (!protocol || link__check_size(to, "protocol", protocol->size, sizeof *protocol))
+        return protocol ? LINKPOOL_EINVAL : link__refuse(to, "protocol is NULL");
     if (protocol->flags & PROTOCOL_SHARED && !protocol->input)
         return link__refuse(to, "protocol is shared and lacks input");
     return 0;

@@ -22,6 +22,7 @@ struct link_check {
 int link__refuse(struct link_check to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int link__check_time(struct link_check to, const char *option, double value, bool zero, bool infinity);
 int link__check_count(struct link_check to, const char *option, unsigned value, unsigned min, unsigned max);
+int link__check_size(struct link_check to, const char *what, size_t size, size_t least);
 int link__check_transport(struct link_check to, const struct transport *transport);
 int link__check_protocol(struct link_check to, const struct protocol *protocol);
 int link__check_local(struct link_check to, const char *local);

@@ -16,11 +16,16 @@ void transport_want(struct transport_link *tl, unsigned events)
 
 void transport_moved(struct transport_link *tl, int fd)
 {
+    struct link *link = tl->link;
+    bool is_up = link__is_open(link) && link__state(link) != LINK_CONNECTING; /* else transport_want() follows */
+
     if (tl->fd == fd && fd < 0)
         return;
     tl->fd = fd;
-    if (tl->link->bits & LINK_WATCHED)
-        link__watch_descriptor(tl->link, fd, fd < 0 ? 0 : tl->link->interest);
+    if (!(link->bits & LINK_WATCHED) && !is_up)
+        return;
+    if (link__watch_descriptor(link, fd, fd < 0 ? 0 : link->interest) && is_up)
+        link__timer_set(link__core(link), &link->timer, link__now(link__core(link))); /* it ends outside this hook */
 }
 
 void transport_retry(struct transport_link *tl, double delay)

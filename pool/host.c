@@ -438,8 +438,7 @@ struct pool_host *pool_host_for(
         pool__refuse(pool, "%s", given ? why : "no endpoint is given");
         return refused(LINKPOOL_EINVAL);
     }
-    pool__endpoint_take(&endpoint, given);
-    if (pool__endpoint_check(&endpoint, why, sizeof why)) {
+    if (pool__endpoint_take(&endpoint, given, why, sizeof why)) {
         pool__refuse(pool, "%s", why);
         return refused(LINKPOOL_EINVAL);
     }
@@ -510,9 +509,11 @@ int pool_host_recycle(struct pool_host *host, double rate)
     link__enter(&pool__of(host)->core);
     for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE (host->lists[place], link, next) {
-            if (rate > 0 && link__state(link) == LINK_READY)
+            if (link__state(link) == LINK_DRAINING)
+                continue;
+            if (rate > 0)
                 link__retire_at(link, due += 1 / rate);
-            else if (link__state(link) != LINK_DRAINING)
+            else
                 pool__retire(link, LINK_DRAINED);
         }
     link__leave(&pool__of(host)->core);

@@ -271,10 +271,10 @@ struct pool_settings *pool__settings_new(const struct linkpool_env *env, const s
 bool pool__settings_are(const struct pool_settings *settings, const struct pool_host_options *given);
 void pool__settings_drop(const struct linkpool_env *env, struct pool_settings *settings);
 void pool__host_options_take(struct pool_host_options *taken, const struct pool_host_options *given);
-int pool__endpoint_check(const struct pool_endpoint *endpoint, char *text, size_t n);
 void pool__target_options_take(struct pool_target_options *taken, const struct pool_target_options *given);
 void pool__options_take(struct pool_options *taken, const struct pool_options *given);
-void pool__endpoint_take(struct pool_endpoint *taken, const struct pool_endpoint *given);
+/* 0, or LINKPOOL_EINVAL or LINKPOOL_EADDRESS: `text` says why, and nothing of it is to be used. */
+int pool__endpoint_take(struct pool_endpoint *taken, const struct pool_endpoint *given, char *text, size_t n);
 
 /* key.c: the canonical bytes of an endpoint */
 enum {

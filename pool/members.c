@@ -67,8 +67,7 @@ static int add_endpoint(
     char why[160];
     int error;
 
-    pool__endpoint_take(&endpoint, given);
-    if ((error = pool__endpoint_check(&endpoint, why, sizeof why))) {
+    if ((error = pool__endpoint_take(&endpoint, given, why, sizeof why))) {
         pool__refuse(pool, "endpoint %zu: %s", i, why);
         return error;
     }

@@ -132,15 +132,8 @@ void pool__settings_drop(const struct linkpool_env *env, struct pool_settings *s
 
 /* ---- endpoints ---- */
 
-void pool__endpoint_take(struct pool_endpoint *taken, const struct pool_endpoint *given)
+static int check_endpoint(struct link_check to, const struct pool_endpoint *endpoint)
 {
-    *taken = (struct pool_endpoint){.size = sizeof *taken};
-    link__take(taken, given, sizeof *taken);
-}
-
-int pool__endpoint_check(const struct pool_endpoint *endpoint, char *text, size_t n)
-{
-    struct link_check to = {text, n};
     char why[LINK_ADDRESS_TEXT];
     int error;
 
@@ -155,6 +148,18 @@ int pool__endpoint_check(const struct pool_endpoint *endpoint, char *text, size_
     if (endpoint->transport && (error = link__check_transport(to, endpoint->transport)))
         return error;
     return endpoint->protocol ? link__check_protocol(to, endpoint->protocol) : 0;
+}
+
+int pool__endpoint_take(struct pool_endpoint *taken, const struct pool_endpoint *given, char *text, size_t n)
+{
+    struct link_check to = {text, n};
+
+    /* In a list the size is the step as well, so nothing is read by a wrong one. */
+    if (given->size < offsetof(struct pool_endpoint, address) + sizeof given->address)
+        return link__refuse(to, "the endpoint has no size");
+    *taken = (struct pool_endpoint){.size = sizeof *taken};
+    link__take(taken, given, sizeof *taken);
+    return check_endpoint(to, taken);
 }
 
 /* ---- targets ---- */
@@ -181,10 +186,7 @@ static int check_endpoints(struct link_check to, const struct pool_target_option
     for (size_t i = 0; i < options->n_endpoints; i++) {
         const struct pool_endpoint *given = (const struct pool_endpoint *)(const void *)at;
         struct pool_endpoint endpoint;
-        if (given->size < sizeof given->size + sizeof given->address)
-            return link__refuse(to, "endpoint %zu has no size", i);
-        pool__endpoint_take(&endpoint, given);
-        if (pool__endpoint_check(&endpoint, why, sizeof why))
+        if (pool__endpoint_take(&endpoint, given, why, sizeof why))
             return link__refuse(to, "endpoint %zu: %s", i, why);
         at += given->size;
     }
@@ -198,8 +200,10 @@ int pool_target_options_check(const struct pool_target_options *given, char *tex
     int error;
 
     pool__target_options_take(&options, given);
-    if (!options.picker || !options.picker->size || !options.picker->pick)
-        return link__refuse(to, "picker lacks its size or pick");
+    if (!options.picker || link__check_size(to, "picker", options.picker->size, sizeof *options.picker))
+        return options.picker ? LINKPOOL_EINVAL : link__refuse(to, "picker is NULL");
+    if (!options.picker->pick)
+        return link__refuse(to, "picker lacks pick");
     if (options.n_endpoints && !options.endpoints)
         return link__refuse(to, "n_endpoints is %zu and endpoints is NULL", options.n_endpoints);
     if ((error = link__check_time(to, "wait_timeout", options.wait_timeout, true, false)))

@@ -423,7 +423,7 @@ void pool_after_fork(struct pool *pool)
     for (host = pool->hosts; host; host = host->hh.next)
         stop_links(host, true);
     fail_all(pool);
-    pool->draining = false;
+    pool->draining = pool->drain_told = false;
     pool->drained = NULL;
     link__timer_clear(&pool->core, &pool->drain_timer);
     while (pool->to_tell) {

@@ -191,7 +191,7 @@ struct channel_events {
 int channel_watch(struct channel *channel, const struct channel_events *events, unsigned want);
 
 /** Changes the interest alone; what is not wanted waits in the kernel, so the peer feels it. @return as
- * channel_watch(). */
+ * channel_watch(); LINKPOOL_EINVAL also when something is wanted and channel_watch() has not said who hears of it. */
 int channel_want(struct channel *channel, unsigned want);
 
 /**

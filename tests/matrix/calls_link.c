@@ -179,9 +179,10 @@ static void on_any(struct channel *channel)
         channel_want(channel, 0);
 }
 
+static const struct channel_events events = {.readable = on_any, .writable = on_any};
+
 void call_channel_watch(struct cell *cell)
 {
-    static const struct channel_events events = {.readable = on_any, .writable = on_any};
     struct channel *channel = channel_of(cell);
 
     if (!channel)
@@ -198,6 +199,7 @@ void call_channel_want(struct cell *cell)
     if (!channel)
         return;
     EXPECT(channel_want(channel, 4), LINKPOOL_EINVAL);
+    EXPECT(channel_watch(channel, &events, 0), is_over(cell) ? LINKPOOL_ESTATE : 0); /* before it nobody would hear */
     EXPECT(channel_want(channel, LINKPOOL_READ), is_over(cell) ? LINKPOOL_ESTATE : 0);
 }
 

@@ -168,44 +168,44 @@ static void free_pool(struct channel *channel, const void *bytes, size_t n)
     world.pool = NULL;
 }
 
-/* Says goodbye as HTTP/2 would: what has come until now is still taken. */
-static void drain_input(struct protocol_link *pl)
+/* Says goodbye as HTTP/2 would: what it has of the channels' messages is still delivered. */
+static void deliver_the_rest(struct protocol_link *pl)
 {
+    struct protocol_channel *pc = NULL;
+
     leaves++;
-    calling.input(pl, LINKPOOL_READ);
+    while ((pc = protocol_next_channel(pl, pc)))
+        if (protocol_deliver(pc, "m", 1))
+            return;
 }
 
-static void end_while_an_answer_is_there(void (*message)(struct channel *channel, const void *bytes, size_t n))
+static void end_while_it_is_held(void (*message)(struct channel *channel, const void *bytes, size_t n))
 {
     struct channel_events events = {.message = message};
     struct protocol protocol = fake_shared;
     struct fake_user holder = {0};
 
-    protocol.leave = drain_input;
-    struct testing_peer *peer = begin_with(protocol, 64);
-    testing_peer_delay(peer, 0, 1);
+    protocol.start = keep_attempt;
+    protocol.leave = deliver_the_rest;
+    begin_with(protocol, 64);
     fake_hold(&world, &holder, a);
     cr_assert(eq(int, channel_watch(holder.lease.channel, &events, LINKPOOL_READ), 0));
-    cr_assert(eq(int, channel_send(holder.lease.channel, "q", 1), 0));
-    fake_run(&world, 0.5);
-    testing_peer_say(peer, "\0\1q", 4); /* there when the pool is freed, and not read yet */
-    pool_free(world.pool);
-    world.pool = NULL;
+    protocol_fail(protocol_attempt_link(attempts[0]), LINK_STOPPED, NULL);
+    fake_run(&world, 1);
     cr_assert(eq(int, leaves, 1));
     cr_assert(eq(int, messages, 0));
     cr_assert(eq(uint, holder.closed, 1));
-    cr_assert(eq(uint, late.done, 0));
     fake_world_end(&world);
 }
 
-Test(review_link, what_a_leaving_link_still_hears_lends_it_to_nobody)
+Test(review_link, what_a_leaving_link_still_delivers_lends_it_to_nobody)
 {
-    end_while_an_answer_is_there(ask_again);
+    end_while_it_is_held(ask_again);
 }
 
-Test(review_link, what_a_leaving_link_still_hears_frees_no_pool)
+Test(review_link, what_a_leaving_link_still_delivers_frees_no_pool)
 {
-    end_while_an_answer_is_there(free_pool);
+    end_while_it_is_held(free_pool);
 }
 
 /* ---- one waiting lease has one channel ---- */
@@ -450,6 +450,52 @@ Test(review_link, a_holder_that_reads_a_part_of_what_is_held_back_is_called_for_
     fake_world_end(&world);
 }
 
+/* ---- a descriptor that moves while memory is out ---- */
+
+static struct driver_ops ops;
+static int (*real_start)(struct driver *driver, struct driver_io *io, int fd, unsigned events);
+static bool no_memory;
+
+static int start_or_fail(struct driver *driver, struct driver_io *io, int fd, unsigned events)
+{
+    return no_memory ? LINKPOOL_ENOMEM : real_start(driver, io, fd, events);
+}
+
+static ssize_t read_and_move(struct transport_link *tl, const struct iovec *parts, int n)
+{
+    transport_moved(tl, tl->fd);
+    return transport_tcp_readv(tl, parts, n);
+}
+
+Test(review_link, a_link_that_nobody_watches_any_more_ends_for_want_of_memory)
+{
+    struct transport transport = transport_tcp;
+    struct fake_user user = {0};
+    char byte;
+
+    transport.readv = read_and_move;
+    fake_world_begin(&world);
+    world.host.transport = &transport;
+    struct driver *driver = testing_driver(world.t);
+    ops = *driver->ops;
+    real_start = ops.io_start;
+    ops.io_start = start_or_fail;
+    driver->ops = &ops;
+    cr_assert(ne(ptr, world.pool = pool_new_on(driver, &world.options), NULL));
+    fake_echo(&world, a);
+    fake_hold(&world, &user, a);
+    fake_send(&user, "x");
+    fake_settle(&world);
+    no_memory = true;
+    cr_assert(eq(long, channel_read(user.lease.channel, &byte, 1), 1)); /* the hook is left in peace */
+    cr_assert(eq(int, channel_read(user.lease.channel, &byte, 1), LINKPOOL_EAGAIN));
+    no_memory = false;
+    fake_settle(&world);
+    cr_assert(eq(uint, user.closed, 1));
+    cr_assert(eq(int, user.lease.reason, LINK_NO_MEMORY));
+    fake_world_end(&world);
+}
+
 /* ---- bytes of one holder never reach the next ---- */
 
 static void ignore(struct channel *channel)
@@ -474,9 +520,8 @@ Test(review_link, bytes_that_came_while_reading_was_paused_do_not_reach_the_next
 
     struct testing_peer *peer = begin_with(protocol_raw, 64);
     fake_hold(&world, &first, a);
-    cr_assert(eq(int, channel_watch(first.lease.channel, &events, LINKPOOL_READ), 0));
     fake_exchange(&world, &first);
-    cr_assert(eq(int, channel_want(first.lease.channel, 0), 0));
+    cr_assert(eq(int, channel_watch(first.lease.channel, &events, 0), 0));
     testing_peer_say(peer, "late", 4);
     fake_settle(&world);
     cr_assert(eq(int, channel_want(first.lease.channel, LINKPOOL_READ), 0));
@@ -591,16 +636,19 @@ Test(review_link, a_link_that_is_cleaned_between_holders_is_replaced_after_max_u
 
 Test(review_link, a_link_that_is_cleaned_between_holders_is_quiet_from_its_return_on)
 {
-    struct fake_user user = {0};
+    struct fake_user first = {0}, second = {0};
 
     fake_world_begin(&world);
     world.host.protocol = &fake_session;
     world.host.idle_timeout = 10;
     fake_world_open(&world);
     struct testing_peer *peer = fake_echo(&world, a);
-    fake_hold(&world, &user, a);
+    fake_hold(&world, &first, a);
+    fake_hold(&world, &second, a);
     fake_run(&world, 30);
-    fake_give_back(&user);
+    fake_give_back(&second); /* its end, after 10 s, is when the host looks */
+    fake_run(&world, 4);
+    fake_give_back(&first);
     fake_run(&world, 9.9);
     cr_assert(eq(uint, testing_peer_open(peer), 1));
     fake_run(&world, 0.2);
