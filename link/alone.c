@@ -170,8 +170,15 @@ static void on_served(struct link *link)
 
 static void on_lost(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat)
 {
+    struct alone *alone = of(channel->link);
+
     (void)system_errno, (void)safe_to_repeat;
-    add_note(of(channel->link), (struct note){.kind = NOTE_DISCONNECTED, .reason = reason});
+    if (alone->n_notes && alone->notes[alone->n_notes - 1].kind == NOTE_CONNECTED) {
+        alone->n_notes--; /* gone before its owner heard of it: it never does */
+        link__told(channel);
+        return;
+    }
+    add_note(alone, (struct note){.kind = NOTE_DISCONNECTED, .reason = reason});
 }
 
 /* Nobody gives this channel back: what its owner has met ends the link at the end of the turn, when the owner has left

@@ -16,7 +16,7 @@ void link__take(void *taken, const void *given, size_t size)
     if (!given)
         return;
     memcpy(&had, given, sizeof had);
-    if (had <= sizeof had) /* no size was set: checks refuse it, and nothing of it is read */
+    if (had <= sizeof had) /* no size was set: the defaults */
         return;
     memcpy((char *)taken + sizeof had, (const char *)given + sizeof had, (had < size ? had : size) - sizeof had);
 }
@@ -32,14 +32,17 @@ int link__refuse(struct link_check to, const char *format, ...)
     return LINKPOOL_EINVAL;
 }
 
+/* Below it a moment and the same moment later are one number, on a machine that is up for weeks. */
+static const double shortest_time = 1e-6;
+
 int link__check_time(struct link_check to, const char *option, double value, bool zero, bool infinity)
 {
-    bool fine = value > 0 || (zero && value == 0);
-
-    if (fine && (value <= LINK_TEN_YEARS || (infinity && value == INFINITY)))
+    if ((zero && value == 0) || (infinity && value == INFINITY))
+        return 0;
+    if (value >= shortest_time && value <= LINK_TEN_YEARS)
         return 0;
     return link__refuse(
-        to, "%s is %g; it is %s 0 s, and at most ten years", option, value, zero ? "at least" : "above");
+        to, "%s is %g; it is %sfrom %g s to ten years", option, value, zero ? "0, or " : "", shortest_time);
 }
 
 int link__check_count(struct link_check to, const char *option, unsigned value, unsigned min, unsigned max)

@@ -152,10 +152,16 @@ static enum transport_step connect_it(struct transport_link *tl)
     return failed(tl, errno, NULL);
 }
 
+/* A transport that is built on this one has a config of its own. */
+static const struct transport_tcp_options *options_of(const struct transport_link *tl)
+{
+    return tl->transport->open == transport_tcp_open ? tl->transport->config : NULL;
+}
+
 static enum transport_step begin(struct transport_link *tl)
 {
     const struct linkpool_env *env = transport_env(tl);
-    const struct transport_tcp_options *options = tl->transport->config;
+    const struct transport_tcp_options *options = options_of(tl);
     struct link_address address;
     int domain;
 

@@ -423,6 +423,8 @@ void pool_after_fork(struct pool *pool)
     for (host = pool->hosts; host; host = host->hh.next)
         stop_links(host, true);
     fail_all(pool);
+    for (struct pool_target *target = pool->targets; target; target = target->next)
+        target->drained = NULL; /* what the parent asked to be told */
     pool->draining = pool->drain_told = false;
     pool->drained = NULL;
     link__timer_clear(&pool->core, &pool->drain_timer);

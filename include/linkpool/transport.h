@@ -122,7 +122,8 @@ const char *transport_address(const struct transport_link *tl);     /* canonical
 const char *transport_server_name(const struct transport_link *tl); /* "" where none was given */
 const char *transport_local(const struct transport_link *tl);       /* "" where none was given */
 
-/* The socket part, for those built on it. */
+/* The socket part, for those built on it. Their `config` is their own: struct transport_tcp_options is read of a
+ * transport whose `open` is transport_tcp_open itself. */
 enum transport_step transport_tcp_open(struct transport_link *tl, unsigned events);
 ssize_t transport_tcp_readv(struct transport_link *tl, const struct iovec *parts, int n);
 ssize_t transport_tcp_writev(struct transport_link *tl, const struct iovec *parts, int n);

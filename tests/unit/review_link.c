@@ -689,3 +689,42 @@ Test(review_link, something_wanted_before_anybody_hears_of_it_is_refused)
     fake_exchange(&world, &user);
     fake_world_end(&world);
 }
+
+/* ---- what a hostile user found ---- */
+
+static void stop_it(void *data)
+{
+    struct fake_owner *owner = data;
+
+    cr_assert(eq(int, link_state(owner->link), LINK_READY));
+    link_stop(owner->link);
+}
+
+Test(review_link, who_stops_before_being_told_of_ready_never_hears_of_it)
+{
+    struct fake_owner owner;
+
+    fake_owner_begin(&owner, TESTING_ACCEPT);
+    testing_peer_delay(owner.peer, 1, 0);
+    fake_owner_open(&owner);
+    link_start(owner.link);
+    cr_assert(eq(int, testing_at(owner.t, testing_now(owner.t) + 1, stop_it, &owner), 0));
+    fake_owner_run(&owner, 3);
+    cr_assert(eq(uint, owner.n_told, 2));
+    cr_assert(eq(str, owner.told[0].what, "connecting"));
+    cr_assert(eq(str, owner.told[1].what, "stopped"));
+    fake_owner_end(&owner);
+}
+
+Test(review_link, times_too_short_to_pass_are_refused_by_name)
+{
+    struct pool_host_options options;
+    char text[128];
+
+    pool_host_options_init(&options);
+    options.idle_timeout = 5e-324;
+    cr_assert(eq(int, pool_host_options_check(&options, text, sizeof text), LINKPOOL_EINVAL));
+    cr_assert(eq(str, text, "idle_timeout is 4.94066e-324; it is 0, or from 1e-06 s to ten years"));
+    options.idle_timeout = 1e-6;
+    cr_assert(eq(int, pool_host_options_check(&options, text, sizeof text), 0));
+}
