@@ -86,8 +86,8 @@ int link__parse_local(const char *text, struct link_address *address, char *why,
 {
     size_t length = strlen(text);
     char any_port[LINK_ADDRESS_TEXT];
-    bool any =
-        strncmp(text, "unix:", 5) && length > 2 && length < sizeof any_port - 1 && !strcmp(text + length - 2, ":0");
+    bool any = strncmp(text, "unix:", 5) != 0 && length > 2 && length < sizeof any_port - 1 &&
+               !strcmp(text + length - 2, ":0");
     int error;
 
     /* Port 0, which is no place to connect to, means "any" here. */

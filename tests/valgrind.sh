@@ -3,15 +3,17 @@
 #
 # Usage: valgrind.sh BINARY [CRITERION-OPTION...]
 # Criterion runs each test in a process of its own and swallows what valgrind says of it: so each process has a log, any
-# error or definite or indirect leak in any of them is a failure, and so is a run with fewer logs than tests.
+# error or definite or indirect leak in any of them is a failure, and so is a run with fewer logs than tests. The system's
+# own programs, which a test may start, are not looked at.
 set -u
 binary=${1:?valgrind.sh: the binary is missing}
 shift
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-valgrind -q --trace-children=yes --read-inline-info=no --leak-check=full --show-leak-kinds=definite,indirect \
-    --errors-for-leak-kinds=definite,indirect --log-file="$work/log.%p" \
+valgrind -q --trace-children=yes --trace-children-skip='/bin/*,/usr/bin/*' --read-inline-info=no --leak-check=full \
+    --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect \
+    --log-file="$work/log.%p" \
     "$binary" -j"$(nproc)" --timeout 300 --tap="$work/tap" "$@"
 status=$?
 
