@@ -138,7 +138,7 @@ verify-ids: ## one change of the library's source an id must turn its test red
 cover: ## lines and branches of the library that the tests reach
 	@$(MAKE) $(JOBS) KIND=cover $(SUITES:%=$(BUILD)/cover/%)
 	tests/cover.sh $(BUILD)/cover $(SUITES)
-lint: ## what readers find: layout, clang-tidy, cppcheck, headers alone, symbols, imports, rooms, rules
+lint: ## what readers find: layout, clang-tidy, cppcheck, headers alone, symbols, imports, rooms, rules, README
 	@$(MAKE) $(JOBS) KIND=release lib
 	tests/lint/run $(BUILD)/release
 bench: ## what acquire and release cost, beside the floor
