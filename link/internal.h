@@ -330,7 +330,12 @@ void link__alone_stats(
 void link__ready(struct link *link);                    /* the protocol says so */
 void link__free_memory(struct link *link);
 void link__free_streams(struct link *link);
-void link__lose(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
+enum link_loser {
+    LINK_LOST_BY_US,   /* the link ends, or its time is up: an answer may still come */
+    LINK_LOST_BY_PEER, /* the peer ended the channel: none comes */
+    LINK_LOST_UNDONE   /* the same, and it did nothing with what was sent */
+};
+void link__lose(struct channel *channel, enum link_reason reason, int system_errno, enum link_loser loser);
 void link__tell_holder(struct link *link, unsigned events); /* exclusive: the descriptor's events, for its holder */
 int link__watch_descriptor(struct link *link, int fd, unsigned interest);
 

@@ -220,15 +220,15 @@ enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat)
     return lease->bytes_sent ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;
 }
 
-void link__lose(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat)
+void link__lose(struct channel *channel, enum link_reason reason, int system_errno, enum link_loser loser)
 {
     struct link *link = channel->link;
 
     channel->state = CHANNEL_OVER; /* first: the hook may end the link, which tells those who hold */
     link->tells++;
     if (link__is_shared(link) && !(link->bits & LINK_ENDING))
-        tell_closed(channel, true);
-    link__core(link)->keeper->lost(channel, reason, system_errno, safe_to_repeat);
+        tell_closed(channel, loser == LINK_LOST_BY_US);
+    link__core(link)->keeper->lost(channel, reason, system_errno, loser == LINK_LOST_UNDONE);
 }
 
 struct channel *link__own_channel(struct link *link)

@@ -352,10 +352,10 @@ static void lose_leases(struct link *link, enum link_reason reason, int system_e
         for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
             next = stream->next; /* one whose winner was not told yet is free at once */
             if (stream->channel.state == CHANNEL_HELD)
-                link__lose(&stream->channel, reason, system_errno, false);
+                link__lose(&stream->channel, reason, system_errno, LINK_LOST_BY_US);
         }
     } else if (link->channel.state == CHANNEL_HELD) {
-        link__lose(&link->channel, reason, system_errno, false);
+        link__lose(&link->channel, reason, system_errno, LINK_LOST_BY_US);
     }
 }
 

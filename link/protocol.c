@@ -122,7 +122,7 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
         for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
             next = stream->next;
             if (stream->channel.state == CHANNEL_HELD && !processed(&stream->protocol))
-                link__lose(&stream->channel, LINK_CLOSED_BY_PEER, 0, true);
+                link__lose(&stream->channel, LINK_CLOSED_BY_PEER, 0, LINK_LOST_UNDONE);
         }
     link__drained(link);
     return leave(link, attempt);
@@ -174,7 +174,7 @@ int protocol_end(struct protocol_channel *pc, enum link_reason reason, bool safe
 
     link__enter(link__core(link));
     if (channel->state == CHANNEL_HELD)
-        link__lose(channel, reason, 0, safe_to_repeat);
+        link__lose(channel, reason, 0, safe_to_repeat ? LINK_LOST_UNDONE : LINK_LOST_BY_PEER);
     return leave(link, attempt);
 }
 

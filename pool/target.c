@@ -299,7 +299,7 @@ static void end_leases(struct link *link, const struct pool_target *target)
     }
     DL_FOREACH_SAFE (link__shared(link)->used, stream, next)
         if (is_out_by(&stream->channel, target))
-            link__lose(&stream->channel, LINK_DRAINED, 0, false);
+            link__lose(&stream->channel, LINK_DRAINED, 0, LINK_LOST_BY_US);
 }
 
 /* The time of its drain is up: those who wait fail, and the leases of those who hold end. */

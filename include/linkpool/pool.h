@@ -394,7 +394,8 @@ struct pool_picker {
      * host that can neither serve nor open may be picked: the lease waits for it. `draw`: 64 random bits when the state
      * has just been made or `changed` has run, else 0. */
     int (*pick)(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw);
-    /** A channel is free on host i: may the lease have it? */
+    /** A channel is free on host i: may the lease have it? True of whatever pick() names for the lease: else an attempt
+     * that is made for it serves nobody, and the next follows. */
     bool (*takes)(const struct pool_pick *pick, const struct pool_lease *lease, size_t i);
     /** The list is another one, or a host's state has changed. NULL: nothing. */
     void (*changed)(const struct pool_pick *pick);

@@ -728,3 +728,44 @@ Test(review_link, times_too_short_to_pass_are_refused_by_name)
     options.idle_timeout = 1e-6;
     cr_assert(eq(int, pool_host_options_check(&options, text, sizeof text), 0));
 }
+
+/* ---- a channel that its peer ends ---- */
+
+static int cancelled = -1;
+
+static int end_the_first(struct protocol_link *pl, unsigned events)
+{
+    char byte;
+    ssize_t n = protocol_read(pl, &byte, 1);
+
+    (void)events;
+    return n == 1                 ? protocol_end(protocol_next_channel(pl, NULL), LINK_RESET, false)
+           : n == LINKPOOL_EAGAIN ? 0
+                                  : (int)n;
+}
+
+static void note_close(struct protocol_link *pl, struct protocol_channel *pc, bool was_cancelled)
+{
+    (void)pl, (void)pc;
+    cancelled = was_cancelled;
+}
+
+Test(review_link, a_channel_that_its_peer_ends_is_closed_with_no_answer_to_come)
+{
+    static struct protocol protocol = {.size = sizeof protocol, .name = "ends", .flags = PROTOCOL_SHARED};
+    struct fake_user user = {0};
+
+    protocol.input = end_the_first;
+    protocol.close = note_close;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    fake_world_open(&world);
+    struct testing_peer *peer = testing_peer_add(world.t, a, TESTING_ACCEPT);
+    cr_assert(eq(int, fake_ask(&world, &user, a), POOL_PENDING));
+    fake_settle(&world);
+    cr_assert(eq(int, testing_peer_say(peer, "x", 1), 0));
+    fake_settle(&world);
+    cr_assert(eq(uint, user.closed, 1));
+    cr_assert(eq(int, cancelled, 0));
+    fake_world_end(&world);
+}
