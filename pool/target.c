@@ -26,7 +26,10 @@ int pool__pick(struct pool_target *target, const struct pool_lease *lease)
     target->draw = 0;
     if (!target->pick.n)
         return POOL_PICK_DOWN;
-    return target->picker->pick(&target->pick, lease, draw);
+    int i = target->picker->pick(&target->pick, lease, draw);
+    return i < (int)target->pick.n
+               ? i
+               : POOL_PICK_WAIT; /* a user's picker may be wrong, and must not reach past the list */
 }
 
 bool pool__takes(struct pool_target *target, const struct pool_lease *lease, size_t i)
