@@ -11,12 +11,17 @@
 
 /* Keys are short texts: uthash's own function costs as much as all the rest of an acquire. Eight bytes at a time, each
  * folded in by a multiplication with 2^64 over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4). */
-static inline uint64_t link__fold(uint64_t hash, const void *bytes)
+static inline uint64_t link__word(const void *bytes)
 {
     uint64_t word;
 
     memcpy(&word, bytes, sizeof word);
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return word;
+}
+
+static inline uint64_t link__fold(uint64_t hash, const void *bytes)
+{
+    hash = (hash ^ link__word(bytes)) * 0x9E3779B97F4A7C15u;
     return hash ^ hash >> 32;
 }
 
@@ -26,14 +31,17 @@ static inline unsigned link__hash(const void *key, size_t n)
     char rest[8] = {0};
     uint64_t hash = n;
 
-    for (; n > 8; n -= 8, at += 8)
+    for (; n > 16; n -= 8, at += 8)
         hash = link__fold(hash, at);
-    if (at == (const char *)key)
+    if (n >
+        8) { /* two words at once, some bytes perhaps for the second time; the other factor is a prime of xxHash's */
+        hash = link__fold(hash, at) ^ link__word(at + n - 8) * 0xC2B2AE3D27D4EB4Fu;
+    } else {
         memcpy(rest, at, n);
-    else
-        memcpy(rest, at + n - 8, 8); /* the last eight, some of them for the second time */
+        hash = link__fold(hash, rest);
+    }
     /* Once more, so that the low bits, which choose the bucket, have something of the last bytes. */
-    return (unsigned)(link__fold(hash, rest) * 0x9E3779B97F4A7C15u >> 32);
+    return (unsigned)((hash ^ hash >> 32) * 0x9E3779B97F4A7C15u >> 32);
 }
 
 /* As memcmp() of the same length, 0 for equal, without the call. */

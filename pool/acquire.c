@@ -71,6 +71,36 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
     return channel;
 }
 
+/* The pool is handed on, where it is known: finding it by the host would touch one more line of cache. */
+static inline struct channel *counted(
+    struct pool *pool, struct pool_host *host, struct link *link, struct pool_lease *lease, struct channel *channel)
+{
+    lease->reused = link->uses > 1;
+    host->uses++;
+    host->n_leased++;
+    pool->n_leased++;
+    return channel;
+}
+
+static inline struct channel *lend_whole(
+    struct pool *pool, struct pool_host *host, struct link *link, struct pool_lease *lease)
+{
+    struct channel *channel = link__lease_whole(link, lease);
+
+    idle_to_busy(host, link);
+    return counted(pool, host, link, lease, channel);
+}
+
+/* The link on top, where nothing is to be weighed: most leases. NULL: look again. */
+static inline struct channel *take_top(struct pool *pool, struct pool_host *host, struct pool_lease *lease)
+{
+    struct link *link = host->lists[PLACE_IDLE];
+
+    if (!link || !host->lends_top || link->bits & LINK_UNSURE || lease->flags & POOL_FRESH)
+        return NULL;
+    return lend_whole(pool, host, link, lease);
+}
+
 struct channel *pool__take(struct pool_host *host, struct pool_lease *lease)
 {
     struct pool *pool = pool__of(host);
@@ -82,25 +112,17 @@ struct channel *pool__take(struct pool_host *host, struct pool_lease *lease)
     while (pool__claim(lease)->state == state && (link = free_link_for(host, lease))) {
         if (link->bits & LINK_UNSURE && !is_still_clean(pool, link))
             continue;
-        if (host->is_shared) {
-            if (!(channel = take_stream(link, lease)) && lease->status == LINKPOOL_ENOMEM)
-                return NULL;
-            if (!channel)
-                continue;
-        } else {
-            channel = link__lease_whole(link, lease);
-            idle_to_busy(host, link);
-        }
-        lease->reused = link->uses > 1;
-        host->uses++;
-        host->n_leased++;
-        pool->n_leased++;
-        return channel;
+        if (!host->is_shared)
+            return lend_whole(pool, host, link, lease);
+        if ((channel = take_stream(link, lease)))
+            return counted(pool, host, link, lease, channel);
+        if (lease->status == LINKPOOL_ENOMEM)
+            return NULL;
     }
     return NULL;
 }
 
-static inline void hold(struct pool_lease *lease, struct channel *channel)
+static inline void hold(struct pool *pool, struct pool_lease *lease, struct channel *channel)
 {
     struct pool_claim *claim = pool__claim(lease);
 
@@ -109,7 +131,7 @@ static inline void hold(struct pool_lease *lease, struct channel *channel)
     lease->host = pool__host_of(channel->link);
     lease->status = POOL_READY;
     if (!lease->reused)
-        pool__of(lease->host)->first_uses++;
+        pool->first_uses++;
 }
 
 /* ---- asking ---- */
@@ -174,9 +196,8 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
     return lease->status;
 }
 
-static int acquire_host(struct pool_host *host, struct pool_lease *lease)
+static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_lease *lease)
 {
-    struct pool *pool = pool__of(host);
     struct channel *channel;
     int error = begin(pool, NULL, lease);
 
@@ -186,8 +207,8 @@ static int acquire_host(struct pool_host *host, struct pool_lease *lease)
         return lease->status = LINKPOOL_ECLOSED;
     if (pool->wanting) /* who came back in line in this turn goes first */
         pool__serve(host);
-    if ((channel = pool__take(host, lease))) {
-        hold(lease, channel);
+    if ((channel = take_top(pool, host, lease)) || (channel = pool__take(host, lease))) {
+        hold(pool, lease, channel);
         pool->acquired_ready++;
         return POOL_READY;
     }
@@ -244,7 +265,7 @@ static int acquire_target(struct pool_target *target, struct pool_lease *lease)
         pool__serve_target(target);
     if (!(channel = take_picked(target, lease)))
         return lease->status ? lease->status : wait_or_fail(pool, &target->line, lease);
-    hold(lease, channel);
+    hold(pool, lease, channel);
     target->n_held++;
     pool->acquired_ready++;
     return POOL_READY;
@@ -252,7 +273,7 @@ static int acquire_target(struct pool_target *target, struct pool_lease *lease)
 
 int pool_acquire_host(struct pool_host *host, struct pool_lease *lease)
 {
-    int status = acquire_host(host, lease);
+    int status = acquire_host(pool__of(host), host, lease);
 
     pool__check_host(pool__of(host), host);
     return status;
@@ -277,7 +298,7 @@ static int acquire_unknown(struct pool *pool, const char *text, struct pool_leas
     if (!text)
         return lease->status = LINKPOOL_EINVAL;
     if (!(error = pool__host_by_text(pool, text, &host)))
-        return acquire_host(host, lease);
+        return acquire_host(pool, host, lease);
     return error == LINKPOOL_EFULL ? full(pool, lease, POOL_BOUND_HOSTS) : (lease->status = error);
 }
 
@@ -285,7 +306,7 @@ int pool_acquire(struct pool *pool, const char *target_or_address, struct pool_l
 {
     const struct pool_name *name = target_or_address ? pool__name_find(pool, target_or_address) : NULL;
     int status = !name        ? acquire_unknown(pool, target_or_address, lease)
-                 : name->host ? acquire_host(name->host, lease)
+                 : name->host ? acquire_host(pool, name->host, lease)
                               : acquire_target(name->target, lease);
 
     pool__check(pool);

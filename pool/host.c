@@ -34,6 +34,7 @@ void pool__host_times(struct pool_host *host)
     const struct pool_host_options *options = pool__options(host);
 
     host->is_shared = host->owner.protocol->flags & PROTOCOL_SHARED;
+    host->lends_top = !host->is_shared && !options->spread_links;
     host->is_plain = !host->is_shared && !options->max_uses && !host->owner.protocol->released &&
                      !host->owner.transport->reset && !host->owner.transport->pending;
     if (host->connect_limit > options->max_connecting)

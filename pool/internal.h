@@ -98,20 +98,21 @@ struct pool_host {
                                    BUSY: without; OPENING; RESTING: BACKOFF or OFFLINE, one at most */
     uint32_t n_idle, n_leased;
     uint16_t connect_limit, successes;
-    uint8_t state;        /* enum link_state: as last told to its targets */
-    bool is_down : 1;     /* as last told to its targets */
-    bool is_listed : 1;   /* while a target's list is made: it is in it */
-    bool is_shared : 1;   /* its links carry several channels */
-    bool is_plain : 1;    /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
-    bool failed : 1;      /* the verdict of the last attempts: while it has no READY link, it is failing */
-    bool holding : 1;     /* an attempt has failed and others are under way: nothing is opened until they tell */
-    bool draining : 1;    /* out of service */
-    bool closing : 1;     /* what is not needed is being closed */
-    bool start_asked : 1; /* pool_host_start(): a first link, ahead of use */
-    bool probe_due : 1;   /* the probe's time has come, and a bound of the pool is in its way */
-    uint64_t uses, bytes_sent, bytes_received;
+    uint8_t state;            /* enum link_state: as last told to its targets */
+    bool is_down : 1;         /* as last told to its targets */
+    bool is_listed : 1;       /* while a target's list is made: it is in it */
+    bool is_shared : 1;       /* its links carry several channels */
+    bool lends_top : 1;       /* exclusive links, the latest used first */
+    bool is_plain : 1;        /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
+    bool failed : 1;          /* the verdict of the last attempts: while it has no READY link, it is failing */
+    bool holding : 1;         /* an attempt has failed and others are under way: nothing is opened until they tell */
+    bool draining : 1;        /* out of service */
+    bool closing : 1;         /* what is not needed is being closed */
+    bool start_asked : 1;     /* pool_host_start(): a first link, ahead of use */
+    bool probe_due : 1;       /* the probe's time has come, and a bound of the pool is in its way */
     struct link_node timer;   /* the coldest idle link, or the end of a host nobody needs; may ring early */
     struct link_node coldest; /* in the pool's heap, by the coldest idle link's idle_since; may be early */
+    uint64_t uses, bytes_sent, bytes_received;
     struct pool_membership *memberships;
     struct pool_line line;
     uint32_t n[LINK_STATES]; /* links in each state */
@@ -172,10 +173,10 @@ struct pool_target {
 
 /** A text as given, and where it leads. */
 struct pool_name {
-    struct pool_host *host; /* or */
-    struct pool_target *target;
-    struct pool_name *next; /* the host's others */
-    UT_hash_handle hh;
+    struct pool_name *next;     /* the host's others */
+    struct pool_target *target; /* or */
+    UT_hash_handle hh;          /* a look-up reads its end, the host and the text: one line of cache, or two */
+    struct pool_host *host;
     char text[];
 };
 
@@ -289,7 +290,13 @@ int pool__key_make(struct pool_key *key, const struct pool_endpoint *endpoint, c
     char *why, size_t n);
 
 /* names.c: the texts by which hosts and targets are asked for */
-struct pool_name *pool__name_find(const struct pool *pool, const char *text);
+static inline struct pool_name *pool__name_find(const struct pool *pool, const char *text)
+{
+    struct pool_name *name;
+
+    HASH_FIND(hh, pool->names, text, strlen(text), name);
+    return name;
+}
 int pool__name_add(struct pool *pool, const char *text, struct pool_host *host, struct pool_target *target);
 void pool__name_remove(struct pool *pool, struct pool_name *name);
 void pool__names_forget(struct pool_host *host);

@@ -5,14 +5,6 @@
 
 #include "pool/internal.h"
 
-struct pool_name *pool__name_find(const struct pool *pool, const char *text)
-{
-    struct pool_name *name;
-
-    HASH_FIND(hh, pool->names, text, strlen(text), name);
-    return name;
-}
-
 int pool__name_add(struct pool *pool, const char *text, struct pool_host *host, struct pool_target *target)
 {
     const struct linkpool_env *env = pool->core.env;

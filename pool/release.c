@@ -72,18 +72,14 @@ void pool__told(struct channel *channel)
 }
 
 /* Nothing is against the link, and nothing of the host or pool is in its way: most returns. */
-static bool is_plain_return(const struct pool_host *host, const struct link *link)
+static bool is_plain_return(const struct pool *pool, const struct pool_host *host, const struct link *link)
 {
-    const struct pool *pool = pool__of(host);
-
     return host->is_plain && link__is_spotless(link) && !pool->n_waiting && !pool->starving.n && !pool->draining &&
            !host->draining && !pool->bounds_lowered;
 }
 
-static void plain_return(struct pool_host *host, struct link *link)
+static void plain_return(struct pool *pool, struct pool_host *host, struct link *link)
 {
-    struct pool *pool = pool__of(host);
-
     link__free_whole(link, pool->core.driver);
     link->idle_since = pool__now(pool);
     busy_to_idle(host, link);
@@ -132,6 +128,8 @@ static void give_back(
 
 static void count_bytes(struct pool_lease *lease)
 {
+    if (!lease->bytes_sent && !lease->bytes_received)
+        return;
     lease->host->bytes_sent += lease->bytes_sent;
     lease->host->bytes_received += lease->bytes_received;
 }
@@ -169,13 +167,13 @@ int pool_release(struct pool_lease *lease, enum pool_disposition disposition)
     if (claim->state != CLAIM_HELD)
         return LINKPOOL_ESTATE;
     struct pool_host *host = lease->host;
-    struct pool *pool = pool__of(host);
+    struct pool *pool = claim->pool;
     count_bytes(lease);
     claim->state = CLAIM_OVER;
     lease->channel = NULL;
     leave_target(claim);
-    if (disposition == POOL_REUSE && is_plain_return(host, claim->channel->link))
-        plain_return(host, claim->channel->link);
+    if (disposition == POOL_REUSE && is_plain_return(pool, host, claim->channel->link))
+        plain_return(pool, host, claim->channel->link);
     else
         give_back(host, claim->channel, disposition, lease->system_errno);
     pool__check_host(pool, host);
