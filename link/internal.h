@@ -201,9 +201,9 @@ struct link_keeper {
     /** The holder of an exclusive link has met its end of file or a fault, or would have, had it read. NULL: that is
      * looked at when the channel comes back. */
     void (*faulted)(struct link *link, int system_errno);
-    void (*proven)(struct link *link);                            /* READY for stable_after */
-    void (*retry)(struct link *link);                             /* the retry timer rang */
-    void (*aged)(struct link *link);                              /* max_age, or `retire` was set: see link__retire_at() */
+    void (*proven)(struct link *link); /* READY for stable_after */
+    void (*retry)(struct link *link);  /* the retry timer rang */
+    void (*aged)(struct link *link);   /* max_age, or `retire` was set: see link__retire_at() */
     void (*rang)(struct link_core *core, struct link_node *node); /* a timer of the keeper's own */
     void (*turn)(struct link_core *core);                         /* the end of a turn */
     void (*buried)(struct link_owner *owner);                     /* the memory of one of its links has gone */
