@@ -24,7 +24,7 @@ export ASAN_OPTIONS ?= abort_on_error=1
 
 objects  = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 OBJECTS  = $(call objects,backoff/*.c link/*.c link/testing/*.c pool/*.c)
-SUITES   = $(foreach suite,unit conformance matrix,$(if $(wildcard tests/$(suite)/*.c),$(suite)))
+SUITES   = $(foreach suite,unit conformance matrix message figures,$(if $(wildcard tests/$(suite)/*.c),$(suite)))
 EXAMPLES = $(sort $(filter-out %_core %_test,$(patsubst examples/%.c,%,$(wildcard examples/*.c))) \
              $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c)))
 EXAMPLE_TESTS = $(patsubst examples/%.c,%,$(wildcard examples/*_test.c))
@@ -64,26 +64,29 @@ ifneq ($(shell pkg-config --exists libllhttp 2>/dev/null && echo yes),)
 LIBS_examples = $(shell pkg-config --libs libllhttp)
 else
 LLHTTP   = $(patsubst /usr/share/llhttp/%.c,$(B)/llhttp/%.o,$(wildcard /usr/share/llhttp/*.c))
-$(B)/examples/%.o: OURS += -isystem /usr/share/include/llhttp
+$(B)/examples/%.o $(B)/tests/message/%.o $(B)/tests/figures/%.o $(B)/tests/fuzz/%.o: OURS += -isystem /usr/share/include/llhttp
 endif
 $(B)/llhttp/%.o: /usr/share/llhttp/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) $(FLAGS_$(KIND)) -w -isystem /usr/share/include/llhttp -c $< -o $@
-$(B)/libexamples.a: $(call objects,examples/common/*.c examples/*_core.c) $(LLHTTP)
+$(B)/libexamples.a: $(call objects,examples/common/*.c examples/*_core.c examples/lbproxy/message/*.c) $(LLHTTP)
 	@rm -f $@
 	@$(AR) rcs $@ $^
 .SECONDEXPANSION:
 $(EXAMPLES:%=$(B)/%) $(EXAMPLE_TESTS:%=$(B)/%): $(B)/%: $$(call objects,examples/$$*.c examples/$$*/*.c) \
         $(B)/libexamples.a $(B)/liblinkpool.a
 	@echo "  LD $@"
-	@$(LINK) $^ $(if $(filter %_test,$@),-lcriterion) $(LIBS_examples) $(LIBS) -pthread -o $@
+	@$(LINK) $^ $(if $(filter %_test,$@),-lcriterion) $(if $(filter %/lbproxy,$@),-lmicrohttpd) $(LIBS_examples) $(LIBS) -pthread -o $@
 
 # ---- tests: `make unit` runs them with the checker, `make unit KIND=asan` under the sanitizers ----
 
 TEST_KIND = $(KIND:release=debug)
-$(SUITES:%=$(B)/%) $(B)/controls: $(B)/%: $$(call objects,tests/$$*/*.c tests/fakes/*.c) $(B)/liblinkpool.a
+LBPROXY  = $(filter-out %/main.o,$(call objects,examples/lbproxy/*.c)) # what the suite of its figures links
+$(SUITES:%=$(B)/%) $(B)/controls: $(B)/%: $$(call objects,tests/$$*/*.c tests/fakes/*.c) \
+        $$(if $$(filter figures,$$*),$(LBPROXY)) $$(if $$(filter message figures,$$*),$(B)/libexamples.a) \
+        $(B)/liblinkpool.a
 	@echo "  LD $@"
-	@$(LINK) $^ -lcriterion $(LIBS) -o $@
+	@$(LINK) $^ -lcriterion $(if $(filter figures,$*),-lmicrohttpd) $(LIBS_examples) $(LIBS) -pthread -o $@
 $(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/tests/bench/%.o $(B)/liblinkpool.a
 	@mkdir -p $(@D)
 	@$(LINK) $^ $(LIBS) -o $@
@@ -100,10 +103,11 @@ run-ids: $(B)/conformance
 
 unit: ## unit tests of each room
 conformance: ## a test for each reference behaviour
+figures: ## the access log and the status pages of lbproxy
 matrix: ## every public function from every callback
 outside: ## a protocol, a transport and a pool_free() from outside the tree, against what is installed
 ids: ## the reference behaviours by id: which test, passed or failed
-unit conformance matrix outside ids:
+unit conformance matrix figures outside ids:
 	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-$@
 
 TESTS = $(SUITES) $(EXAMPLE_TESTS)
@@ -127,7 +131,7 @@ controls: ## planted faults: each must turn its run red
 	@$(MAKE) $(JOBS) KIND=debug $(BUILD)/debug/controls
 	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
 # Under valgrind a test takes a second more: those of arithmetic, of the system and of the testing kit go without.
-CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*)/*
+CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|access_log|status)/*
 check: controls ## the tests under the sanitizers, the core's under valgrind
 	@$(MAKE) $(JOBS) KIND=asan lib $(TESTS:%=$(BUILD)/asan/%)
 	@for test in $(TESTS) outside; do $(MAKE) KIND=asan run-$$test || exit 1; done

@@ -177,6 +177,15 @@ void socket_name(int fd, char text[SOCKET_TEXT])
         snprintf(text, SOCKET_TEXT, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
 }
 
+void socket_peer_host(int fd, char text[SOCKET_HOST])
+{
+    struct socket_address address = {.size = sizeof address.name};
+
+    if (getpeername(fd, &address.name.any, &address.size) < 0 || address.name.any.sa_family == AF_UNIX ||
+        getnameinfo(&address.name.any, address.size, text, SOCKET_HOST, NULL, 0, NI_NUMERICHOST) != 0)
+        snprintf(text, SOCKET_HOST, "unknown");
+}
+
 void socket_announce(const char *what, int fd)
 {
     char text[SOCKET_TEXT];

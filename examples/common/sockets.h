@@ -10,7 +10,8 @@
 #include <sys/un.h>
 
 enum {
-    SOCKET_TEXT = 160 /* room for any address as text, its NUL included */
+    SOCKET_TEXT = 160, /* room for any address as text, its NUL included */
+    SOCKET_HOST = 64   /* and for one of IPv4 or IPv6 without its port */
 };
 
 struct socket_address {
@@ -39,6 +40,9 @@ int socket_connect(const struct socket_address *address);
 
 /** Writes the address a socket is bound to, as it would be given on a command line. */
 void socket_name(int fd, char text[SOCKET_TEXT]);
+
+/** Writes the address a socket is connected to, without the port; "unknown" where it has none, as unix sockets. */
+void socket_peer_host(int fd, char text[SOCKET_HOST]);
 
 /** Prints a line "WHAT on ADDR" with the address a socket is bound to, for whoever has started the program. */
 void socket_announce(const char *what, int fd);
