@@ -1,57 +1,127 @@
-/* buffer.c - a short list of spare buffers before malloc(). */
+/* buffer.c - short lists of spare buffers before malloc(). */
 #include "examples/lbproxy/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MAX_SPARE = 16 /* 1 MiB a thread */
+    MAX_SMALL = 256, /* 1 MiB a thread */
+    MAX_LARGE = 16   /* and 1 MiB more */
 };
 
-struct buffer *buffers_take(struct buffers *buffers)
+static struct buffer *pop(struct buffer **spare, unsigned *n)
 {
-    struct buffer *buffer = buffers->spare;
+    struct buffer *buffer = *spare;
 
     if (buffer != NULL) {
-        buffers->spare = buffer->next;
-        buffers->n_spare--;
-    } else {
-        buffer = malloc(sizeof *buffer);
-        if (buffer == NULL)
-            return NULL;
+        *spare = buffer->next;
+        --*n;
     }
+    return buffer;
+}
+
+struct buffer *buffers_take(struct buffers *buffers, size_t n)
+{
+    size_t room = n <= BUFFER_SMALL ? BUFFER_SMALL : BUFFER_LARGE;
+    struct buffer *buffer = NULL;
+
+    if (n <= BUFFER_LARGE)
+        buffer =
+            room == BUFFER_SMALL ? pop(&buffers->small, &buffers->n_small) : pop(&buffers->large, &buffers->n_large);
+    if (buffer == NULL && n <= BUFFER_LARGE)
+        buffer = malloc(sizeof *buffer + room);
+    if (buffer == NULL)
+        return NULL;
     buffers->n_taken++;
+    buffer->room = room;
     buffer->start = buffer->end = 0;
     return buffer;
 }
 
+static bool keep(struct buffer **spare, unsigned *n, unsigned most, struct buffer *buffer)
+{
+    if (*n >= most)
+        return false;
+    buffer->next = *spare;
+    *spare = buffer;
+    ++*n;
+    return true;
+}
+
 void buffers_give(struct buffers *buffers, struct buffer *buffer)
 {
+    bool kept;
+
     if (buffer == NULL)
         return;
     buffers->n_taken--;
-    if (buffers->n_spare >= MAX_SPARE) {
+    if (buffer->room == BUFFER_SMALL)
+        kept = keep(&buffers->small, &buffers->n_small, MAX_SMALL, buffer);
+    else
+        kept = keep(&buffers->large, &buffers->n_large, MAX_LARGE, buffer);
+    if (!kept)
         free(buffer);
-        return;
-    }
-    buffer->next = buffers->spare;
-    buffers->spare = buffer;
-    buffers->n_spare++;
 }
 
 void buffers_clear(struct buffers *buffers)
 {
-    while (buffers->spare != NULL) {
-        struct buffer *next = buffers->spare->next;
+    struct buffer *buffer;
 
-        free(buffers->spare);
-        buffers->spare = next;
-    }
-    buffers->n_spare = 0;
+    while ((buffer = pop(&buffers->small, &buffers->n_small)) != NULL)
+        free(buffer);
+    while ((buffer = pop(&buffers->large, &buffers->n_large)) != NULL)
+        free(buffer);
 }
 
-void buffer_add(struct buffer *buffer, const char *bytes, size_t n)
+static bool move_to_larger(struct buffers *buffers, struct buffer **buffer, size_t n)
 {
-    memcpy(buffer->bytes + buffer->end, bytes, n);
-    buffer->end += n;
+    struct buffer *larger = buffers_take(buffers, n);
+    size_t held = buffer_held(*buffer);
+
+    if (larger == NULL)
+        return false;
+    if (held > 0)
+        memcpy(larger->bytes, (*buffer)->bytes + (*buffer)->start, held);
+    larger->end = held;
+    buffers_give(buffers, *buffer);
+    *buffer = larger;
+    return true;
+}
+
+static void move_to_start(struct buffer *buffer)
+{
+    memmove(buffer->bytes, buffer->bytes + buffer->start, buffer_held(buffer));
+    buffer->end -= buffer->start;
+    buffer->start = 0;
+}
+
+bool buffers_add(struct buffers *buffers, struct buffer **buffer, const char *bytes, size_t n)
+{
+    size_t held = buffer_held(*buffer);
+
+    if (*buffer == NULL || held + n > (*buffer)->room) {
+        if (!move_to_larger(buffers, buffer, held + n))
+            return false;
+    } else if ((*buffer)->end + n > (*buffer)->room) {
+        move_to_start(*buffer);
+    }
+    memcpy((*buffer)->bytes + (*buffer)->end, bytes, n);
+    (*buffer)->end += n;
+    return true;
+}
+
+size_t buffers_make_room(struct buffers *buffers, struct buffer **buffer)
+{
+    if ((*buffer)->end == (*buffer)->room) {
+        if ((*buffer)->start > 0)
+            move_to_start(*buffer);
+        else if ((*buffer)->room < BUFFER_LARGE)
+            move_to_larger(buffers, buffer, BUFFER_LARGE);
+    }
+    return (*buffer)->room - (*buffer)->end;
+}
+
+size_t buffer_held(const struct buffer *buffer)
+{
+    return buffer == NULL ? 0 : buffer->end - buffer->start;
 }

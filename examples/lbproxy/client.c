@@ -1,5 +1,4 @@
-/* client.c - a client's socket on the worker's loop. Clients stand in the order in which bytes last moved, so that one
- * timer a worker finds the quiet ones. */
+/* client.c - a client's socket on the worker's loop. */
 #include "examples/lbproxy/client.h"
 
 #include <errno.h>
@@ -43,12 +42,10 @@ void client_new(struct worker *worker, int fd)
     }
     socket_no_delay(fd);
     client->worker = worker;
-    client->last = pool_now(worker->pool);
     ev_io_init(&client->io, on_event, fd, 0);
     client->io.data = client;
-    DL_APPEND(worker->clients, client);
+    clock_enter(client, CLOCK_NONE);
     worker->n_clients++;
-    worker_watch_idle(worker);
     worker->options->mode->begin(client);
 }
 
@@ -59,7 +56,7 @@ void client_end(struct client *client, enum client_reason reason)
     worker->options->mode->end(client);
     worker->counts.ended[reason]++;
     worker->n_clients--;
-    DL_DELETE(worker->clients, client);
+    clock_leave(client);
     ev_io_stop(worker->loop, &client->io);
     if (reason == CLIENT_SERVED || reason == CLIENT_IDLE)
         close(client->io.fd);
@@ -67,6 +64,7 @@ void client_end(struct client *client, enum client_reason reason)
         socket_reset(client->io.fd);
     free(client);
     listener_make_room(&worker->listener);
+    worker_client_gone(worker);
 }
 
 void client_want(struct client *client, int events)
@@ -86,10 +84,15 @@ ssize_t client_read(struct client *client, void *bytes, size_t n)
     return got >= 0 ? got : failed(errno);
 }
 
-ssize_t client_write(struct client *client, const void *bytes, size_t n)
+ssize_t client_writev(struct client *client, struct iovec *parts, int n)
 {
-    ssize_t sent = send(client->io.fd, bytes, n, MSG_NOSIGNAL);
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)n};
+    ssize_t sent;
 
+    if (n == 1)
+        sent = send(client->io.fd, parts->iov_base, parts->iov_len, MSG_NOSIGNAL);
+    else
+        sent = sendmsg(client->io.fd, &message, MSG_NOSIGNAL);
     return sent >= 0 ? sent : failed(errno);
 }
 
@@ -98,29 +101,19 @@ void client_shutdown(struct client *client)
     shutdown(client->io.fd, SHUT_WR);
 }
 
-void client_touch(struct client *client)
-{
-    struct worker *worker = client->worker;
-
-    client->last = pool_now(worker->pool);
-    if (client->next == NULL)
-        return; /* the last already */
-    DL_DELETE(worker->clients, client);
-    DL_APPEND(worker->clients, client);
-}
-
-double clients_expire(struct worker *worker)
-{
-    double timeout = worker->options->idle_timeout;
-    double now = pool_now(worker->pool);
-
-    while (worker->clients != NULL && worker->clients->last + timeout <= now)
-        client_end(worker->clients, CLIENT_IDLE);
-    return worker->clients == NULL ? -1 : worker->clients->last + timeout - now;
-}
-
 void clients_end(struct worker *worker, enum client_reason reason)
 {
-    while (worker->clients != NULL)
-        client_end(worker->clients, reason);
+    for (enum clock_of which = CLOCK_NONE; which < CLOCKS; which++)
+        while (worker->clocks[which].clients != NULL)
+            client_end(worker->clocks[which].clients, reason);
+}
+
+void clients_drain(struct worker *worker)
+{
+    struct client *client, *next;
+
+    for (enum clock_of which = CLOCK_NONE; which < CLOCKS; which++)
+        DL_FOREACH_SAFE (worker->clocks[which].clients, client, next)
+            if (!worker->options->mode->is_busy(client))
+                client_end(client, CLIENT_SERVED);
 }

@@ -1,10 +1,13 @@
-/* client.h - one client: its socket, its place among the worker's clients, its end. */
+/* client.h - one client: its socket, its clock, its end. */
 #ifndef LBPROXY_CLIENT_H
 #define LBPROXY_CLIENT_H
 
 #include <ev.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
+
+#include "examples/lbproxy/clocks.h"
 
 struct worker;
 
@@ -13,7 +16,7 @@ enum client_reason {
     CLIENT_SERVED,   /* both sides ended in order */
     CLIENT_UNSERVED, /* it got no link */
     CLIENT_BROKEN,   /* it, or its link, broke */
-    CLIENT_IDLE,     /* idle_timeout */
+    CLIENT_IDLE,     /* a time-out */
     CLIENT_STOPPED,  /* lbproxy ends */
     CLIENT_REASONS
 };
@@ -23,9 +26,10 @@ const char *client_reason_name(enum client_reason reason);
 
 struct client {
     struct worker *worker;
-    struct client *prev, *next; /* the worker's list, the quietest first */
+    struct client *prev, *next; /* in its clock's list */
     struct ev_io io;
-    double last; /* when a byte last moved, on pool_now()'s clock */
+    double clock_started; /* on pool_now()'s clock */
+    enum clock_of clock;
 };
 
 /** Takes a client on; `fd` is its now. It may be over before this returns. */
@@ -41,19 +45,15 @@ void client_want(struct client *client, int events);
 ssize_t client_read(struct client *client, void *bytes, size_t n);
 
 /** Returns bytes taken, LINKPOOL_EAGAIN or LINKPOOL_ELOST. */
-ssize_t client_write(struct client *client, const void *bytes, size_t n);
+ssize_t client_writev(struct client *client, struct iovec *parts, int n);
 
 /** Passes an end of file on. */
 void client_shutdown(struct client *client);
 
-/** A byte has moved. */
-void client_touch(struct client *client);
-
-/** Ends the worker's clients that were quiet for idle_timeout; returns seconds until the next is due, or a negative
- * number when there is none. */
-double clients_expire(struct worker *worker);
-
 /** Ends all of the worker's clients. */
 void clients_end(struct worker *worker, enum client_reason reason);
+
+/** lbproxy is going: ends those that have nothing under way; the others end when they are done. */
+void clients_drain(struct worker *worker);
 
 #endif

@@ -15,7 +15,7 @@ struct crew {
     struct worker **workers; /* options->threads of them */
     struct status *status;   /* NULL: none */
     ev_async wake;           /* a worker has reported, or is over */
-    ev_signal term, interrupt;
+    ev_signal term, interrupt, reopen;
     double started;
     bool draining;
     bool cut; /* ended at once */

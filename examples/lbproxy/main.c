@@ -36,6 +36,12 @@ static void on_signal(struct ev_loop *loop, ev_signal *watcher, int events)
     }
 }
 
+static void on_reopen(struct ev_loop *loop, ev_signal *watcher, int events)
+{
+    (void)loop, (void)events;
+    order_all(watcher->data, WORKER_REOPEN);
+}
+
 static void on_wake(struct ev_loop *loop, ev_async *wake, int events)
 {
     struct crew *crew = wake->data;
@@ -54,10 +60,12 @@ static void watch(struct crew *crew)
     ev_async_init(&crew->wake, on_wake);
     ev_signal_init(&crew->term, on_signal, SIGTERM);
     ev_signal_init(&crew->interrupt, on_signal, SIGINT);
-    crew->wake.data = crew->term.data = crew->interrupt.data = crew;
+    ev_signal_init(&crew->reopen, on_reopen, SIGUSR1);
+    crew->wake.data = crew->term.data = crew->interrupt.data = crew->reopen.data = crew;
     ev_async_start(crew->loop, &crew->wake);
     ev_signal_start(crew->loop, &crew->term);
     ev_signal_start(crew->loop, &crew->interrupt);
+    ev_signal_start(crew->loop, &crew->reopen);
 }
 
 /* Threads share a tcp port by SO_REUSEPORT, each with a line of its own in the kernel, and a unix socket by its
@@ -114,6 +122,7 @@ static void block_signals(int how)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGUSR1);
     pthread_sigmask(how, &set, NULL);
 }
 
@@ -137,6 +146,7 @@ int main(int argc, char **argv)
     program_name = argv[0] = "lbproxy";
     options_read(&options, argc, argv);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a log that may not grow loses lines, no more */
     crew.loop = ev_default_loop(0);
     if (crew.loop == NULL)
         die("no event loop");

@@ -9,9 +9,11 @@
 #include <sys/resource.h>
 
 #include "examples/common/options.h"
+#include "examples/lbproxy/buffer.h"
 #include "examples/lbproxy/mode.h"
 
 enum {
+    DAY = 86400, /* seconds */
     MAX_BOUND = 1000000,
     OWN_DESCRIPTORS = 24,    /* standard ones, signals, some who look at the status page */
     DESCRIPTORS_A_THREAD = 8 /* its loop, its listener, links between two clients */
@@ -19,23 +21,30 @@ enum {
 
 static const char help[] = /* */
     "Usage: lbproxy --listen ADDR --backend ADDR [--backend ADDR ...] [OPTION]...\n"
-    "Takes TCP clients and spreads them over backends: a pooled link a client, bytes both ways.\n"
+    "Spreads clients over backends: in http mode request by request over pooled links, in tcp mode a link a client.\n"
     "\n"
-    "  --listen ADDR        where clients come; port 0: the system picks; printed as 'listening on ADDR'\n"
-    "  --backend ADDR       where they are served; may be given up to 256 times\n"
-    "  --policy NAME        round_robin (default) or pick_first\n"
-    "  --mode NAME          tcp (default)\n"
-    "  --threads N          event loops, each with a pool of its own (1)\n"
-    "  --max-clients N      at once; more wait in the kernel's line (as many as the descriptors allow)\n"
-    "  --max-links N        connections to backends at once (as many as clients)\n"
-    "  --connect-timeout S  for one connection to a backend; a client waits at most twice that (3)\n"
-    "  --idle-timeout S     close a client and its link when no byte has moved for so long; 0: never (300)\n"
-    "  --drain-timeout S    after SIGTERM: what is left then is closed (30)\n"
-    "  --status ADDR        answers each connection with a page of plain text; printed as 'status on ADDR'\n"
+    "  --listen ADDR          where clients come; port 0: the system picks; printed as 'listening on ADDR'\n"
+    "  --backend ADDR         where they are served; may be given up to 256 times\n"
+    "  --policy NAME          round_robin (default) or pick_first\n"
+    "  --mode NAME            http (default) or tcp\n"
+    "  --threads N            event loops, each with a pool of its own (1)\n"
+    "  --max-clients N        at once; more wait in the kernel's line (as many as the descriptors allow)\n"
+    "  --max-links N          connections to backends at once (as many as clients)\n"
+    "  --max-waiting N        clients in line for a link at once (as many as clients)\n"
+    "  --max-header BYTES     http: of a head, from 1024 (65536)\n"
+    "  --connect-timeout S    for one connection to a backend; a client waits at most twice that (3)\n"
+    "  --header-timeout S     http: for a request's head, from its first byte (10)\n"
+    "  --body-timeout S       http: until another byte of a body moves (60)\n"
+    "  --answer-timeout S     http: from a request's end to its answer's head (60)\n"
+    "  --keepalive-timeout S  http: until the next request (60)\n"
+    "  --idle-timeout S       tcp, and tunnels: until another byte moves; 0: for ever (300)\n"
+    "  --drain-timeout S      after SIGTERM: what is left then is closed (30)\n"
+    "  --access-log FILE      http: a line a request; '-' is the standard output; SIGUSR1 opens it anew\n"
+    "  --status ADDR          pages for people and scripts: / /metrics /healthz; printed as 'status on ADDR'\n"
     "  --help, --version\n"
     "\n"
-    "ADDR is 127.0.0.1:80, [::1]:80, unix:/run/x.sock or unix:@abstract. Both --max- bounds are for the process and\n"
-    "shared out over the threads. SIGTERM and SIGINT drain, a further SIGINT ends at once.\n";
+    "ADDR is 127.0.0.1:80, [::1]:80, unix:/run/x.sock or unix:@abstract. The bounds of clients, links and waiting are\n"
+    "for the process and shared out over the threads. SIGTERM and SIGINT drain, a further SIGINT ends at once.\n";
 
 static const struct option known[] = {
     {"listen", required_argument, NULL, 'l'},
@@ -45,9 +54,16 @@ static const struct option known[] = {
     {"threads", required_argument, NULL, 't'},
     {"max-clients", required_argument, NULL, 'C'},
     {"max-links", required_argument, NULL, 'L'},
+    {"max-waiting", required_argument, NULL, 'W'},
+    {"max-header", required_argument, NULL, 'H'},
     {"connect-timeout", required_argument, NULL, 'c'},
+    {"header-timeout", required_argument, NULL, 'e'},
+    {"body-timeout", required_argument, NULL, 'B'},
+    {"answer-timeout", required_argument, NULL, 'a'},
+    {"keepalive-timeout", required_argument, NULL, 'k'},
     {"idle-timeout", required_argument, NULL, 'i'},
     {"drain-timeout", required_argument, NULL, 'd'},
+    {"access-log", required_argument, NULL, 'A'},
     {"status", required_argument, NULL, 's'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'v'},
@@ -80,9 +96,11 @@ static const struct pool_picker *find_policy(const char *name)
 
 static const struct mode *find_mode(const char *name)
 {
+    if (strcmp(name, mode_http.name) == 0)
+        return &mode_http;
     if (strcmp(name, mode_tcp.name) == 0)
         return &mode_tcp;
-    die_usage("--mode: '%s' is not tcp", name);
+    die_usage("--mode: '%s' is neither http nor tcp", name);
 }
 
 static void take_option(struct options *options, int option)
@@ -96,9 +114,16 @@ static void take_option(struct options *options, int option)
     case 't': options->threads = option_count("--threads", optarg, 1, MAX_THREADS); break;
     case 'C': options->max_clients = option_count("--max-clients", optarg, 1, MAX_BOUND); break;
     case 'L': options->max_links = option_count("--max-links", optarg, 1, MAX_BOUND); break;
-    case 'c': options->connect_timeout = option_seconds("--connect-timeout", optarg, 0.001, 86400); break;
-    case 'i': options->idle_timeout = option_seconds("--idle-timeout", optarg, 0, 86400 * 365); break;
-    case 'd': options->drain_timeout = option_seconds("--drain-timeout", optarg, 0, 86400 * 365); break;
+    case 'W': options->max_waiting = option_count("--max-waiting", optarg, 1, MAX_BOUND); break;
+    case 'H': options->max_header = option_count("--max-header", optarg, 1024, BUFFER_SIZE); break;
+    case 'c': options->connect_timeout = option_seconds("--connect-timeout", optarg, 0.001, DAY); break;
+    case 'e': options->header_timeout = option_seconds("--header-timeout", optarg, 0.001, DAY); break;
+    case 'B': options->body_timeout = option_seconds("--body-timeout", optarg, 0.001, DAY); break;
+    case 'a': options->answer_timeout = option_seconds("--answer-timeout", optarg, 0.001, DAY); break;
+    case 'k': options->keepalive_timeout = option_seconds("--keepalive-timeout", optarg, 0.001, DAY); break;
+    case 'i': options->idle_timeout = option_seconds("--idle-timeout", optarg, 0, DAY * 365); break;
+    case 'd': options->drain_timeout = option_seconds("--drain-timeout", optarg, 0, DAY * 365); break;
+    case 'A': options->access_log = optarg; break;
     case 's': options->status = optarg; break;
     case 'h': print_help(help);
     case 'v': print_version();
@@ -132,6 +157,14 @@ static void fit_clients(struct options *options)
         options->max_clients = fit;
     if (options->max_links == 0)
         options->max_links = options->max_clients;
+    if (options->max_waiting == 0)
+        options->max_waiting = options->max_clients;
+}
+
+static void check_share(const struct options *options, const char *option, unsigned total)
+{
+    if (total != 0 && total < options->threads)
+        die_usage("%s: %u is less than one a thread (--threads %u)", option, total, options->threads);
 }
 
 static void check_together(struct options *options)
@@ -140,10 +173,9 @@ static void check_together(struct options *options)
         die_usage("--listen ADDR is missing");
     if (options->n_backends == 0)
         die_usage("--backend ADDR is missing");
-    if (options->max_clients != 0 && options->max_clients < options->threads)
-        die_usage("--max-clients: %u is less than one a thread (--threads %u)", options->max_clients, options->threads);
-    if (options->max_links != 0 && options->max_links < options->threads)
-        die_usage("--max-links: %u is less than one a thread (--threads %u)", options->max_links, options->threads);
+    check_share(options, "--max-clients", options->max_clients);
+    check_share(options, "--max-links", options->max_links);
+    check_share(options, "--max-waiting", options->max_waiting);
     fit_clients(options);
 }
 
@@ -152,9 +184,14 @@ void options_read(struct options *options, int argc, char **argv)
     int option;
 
     *options = (struct options){.policy = &pool_round_robin,
-        .mode = &mode_tcp,
+        .mode = &mode_http,
         .threads = 1,
+        .max_header = BUFFER_SIZE,
         .connect_timeout = 3,
+        .header_timeout = 10,
+        .body_timeout = 60,
+        .answer_timeout = 60,
+        .keepalive_timeout = 60,
         .idle_timeout = 300,
         .drain_timeout = 30};
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)

@@ -17,11 +17,14 @@ struct options {
     const struct pool_picker *policy;
     const struct mode *mode;
     unsigned threads;
-    unsigned max_clients, max_links; /* of the process: at least one a thread */
-    double connect_timeout;          /* seconds */
-    double idle_timeout;             /* seconds; 0: never */
-    double drain_timeout;            /* seconds */
-    const char *status;              /* NULL: none */
+    unsigned max_clients, max_links, max_waiting; /* of the process: at least one a thread */
+    unsigned max_header;                          /* bytes */
+    double connect_timeout;                       /* seconds, as all that follow */
+    double header_timeout, body_timeout, answer_timeout, keepalive_timeout;
+    double idle_timeout; /* 0: never */
+    double drain_timeout;
+    const char *access_log; /* a file, or "-"; NULL: none */
+    const char *status;     /* NULL: none */
 };
 
 /** Reads the command line. Anything wrong ends the program with a line that names the option. */

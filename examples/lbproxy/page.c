@@ -3,127 +3,79 @@
 
 #include <inttypes.h>
 #include <linkpool/linkpool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "examples/common/options.h"
 #include "examples/lbproxy/crew.h"
 #include "examples/lbproxy/mode.h"
 #include "examples/lbproxy/options.h"
 #include "examples/lbproxy/worker.h"
 
-struct sums {
-    unsigned clients, buffers, links, leased, idle, connecting, waiting;
-    uint64_t opened;
-    struct worker_counts counts;
-};
-
-static void add_worker(struct sums *sums, const struct report *report)
+static void write_clients(FILE *page, const struct report *sum)
 {
-    sums->clients += report->clients;
-    sums->buffers += report->buffers;
-    sums->links += report->pool.links;
-    sums->leased += report->pool.leased;
-    sums->idle += report->pool.idle;
-    sums->connecting += report->pool.connecting;
-    sums->waiting += report->pool.waiting;
-    sums->opened += report->pool.opened;
-    sums->counts.accepted += report->counts.accepted;
+    fprintf(page, "clients open %u accepted %" PRIu64, sum->clients, sum->counts.accepted);
     for (int i = 0; i < CLIENT_REASONS; i++)
-        sums->counts.ended[i] += report->counts.ended[i];
+        fprintf(page, " %s %" PRIu64, client_reason_name((enum client_reason)i), sum->counts.ended[i]);
+    fprintf(page, " buffers %u\n", sum->buffers);
 }
 
-static void write_sums(FILE *page, const struct crew *crew)
+static void write_links(FILE *page, const struct pool_stats *pool)
 {
-    struct sums sums = {0};
-
-    for (unsigned i = 0; i < crew->options->threads; i++)
-        add_worker(&sums, &crew->workers[i]->report);
-    fprintf(page, "clients open %u accepted %" PRIu64, sums.clients, sums.counts.accepted);
-    for (int i = 0; i < CLIENT_REASONS; i++)
-        fprintf(page, " %s %" PRIu64, client_reason_name((enum client_reason)i), sums.counts.ended[i]);
-    fprintf(page, " buffers %u\n", sums.buffers);
-    fprintf(page, "links open %u leased %u idle %u connecting %u waiting %u opened %" PRIu64 "\n", sums.links,
-        sums.leased, sums.idle, sums.connecting, sums.waiting, sums.opened);
+    fprintf(page, "links open %u leased %u idle %u connecting %u waiting %u opened %" PRIu64 "\n", pool->links,
+        pool->leased, pool->idle, pool->connecting, pool->waiting, pool->opened);
 }
 
-static void add_backend(struct backend_counts *counts, const struct backend_counts *more)
+/* A status is no name here, since it could be a value too. */
+static void write_requests(FILE *page, const struct report *sum, unsigned n_backends)
 {
-    counts->leases += more->leases;
-    counts->held += more->held;
-    counts->bytes_to += more->bytes_to;
-    counts->bytes_from += more->bytes_from;
+    const struct worker_counts *counts = &sum->counts;
+    uint64_t retries = 0, refused = 0;
+
+    for (unsigned i = 0; i < n_backends; i++)
+        retries += sum->backends[i].retries;
+    for (unsigned i = 0; i < REFUSALS; i++)
+        refused += counts->refused[i];
+    fprintf(page,
+        "requests %" PRIu64 " retries %" PRIu64 " refused %" PRIu64 " no_backend %" PRIu64 " log_dropped %" PRIu64
+        "\nrefused",
+        counts->requests, retries, refused, counts->no_backend, counts->log_dropped);
+    for (unsigned i = 0; i < REFUSALS - 1; i++)
+        fprintf(page, " status_%u %" PRIu64, refusal_statuses[i], counts->refused[i]);
+    fprintf(page, " other %" PRIu64 "\n", counts->refused[REFUSALS - 1]);
 }
 
-static void write_backend(FILE *page, const struct crew *crew, unsigned backend)
+static void write_backend(
+    FILE *page, const char *name, const struct backend_counts *counts, const struct pool_host_stats *host)
 {
-    struct backend_counts counts = {0};
-    unsigned links[LINK_STATES] = {0};
-    uint64_t opened = 0, failed = 0;
-
-    for (unsigned i = 0; i < crew->options->threads; i++) {
-        const struct report *report = &crew->workers[i]->report;
-
-        if (report->hosts == NULL || report->backends == NULL)
-            continue;
-        add_backend(&counts, &report->backends[backend]);
-        opened += report->hosts[backend].opened;
-        failed += report->hosts[backend].failed;
-        for (int state = 0; state < LINK_STATES; state++)
-            links[state] += report->hosts[backend].links[state];
-    }
     fprintf(page,
         "backend %s leases %" PRIu64 " held %u bytes_to %" PRIu64 " bytes_from %" PRIu64 " opened %" PRIu64
         " failed %" PRIu64,
-        crew->options->backends[backend], counts.leases, counts.held, counts.bytes_to, counts.bytes_from, opened,
-        failed);
+        name, counts->leases, counts->held, counts->bytes_to, counts->bytes_from, host->opened, host->failed);
     for (int state = 0; state < LINK_STATES; state++)
-        fprintf(page, " %s %u", link_state_name((enum link_state)state), links[state]);
-    fprintf(page, "\n");
+        fprintf(page, " %s %u", link_state_name((enum link_state)state), host->links[state]);
+    fprintf(page, "\nanswers %s", name);
+    for (unsigned i = 1; i < CLASSES; i++)
+        fprintf(page, " %uxx %" PRIu64, i, counts->requests[i]);
+    fprintf(page, " other %" PRIu64 " retries %" PRIu64 "\n", counts->requests[0], counts->retries);
 }
 
-static void write_all(FILE *page, const struct crew *crew)
+static void write_thread(FILE *page, unsigned i, struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    fprintf(page, "\nthread %u: %s%s", i, atomic_load(&worker->over) ? "over, " : "",
+        worker->report.text == NULL ? "no report\n" : worker->report.text);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void page_write(FILE *page, const struct crew *crew, const struct report *sum)
 {
     const struct options *options = crew->options;
 
     fprintf(page, "lbproxy %s mode %s policy %s threads %u up %.3f%s\n", LINKPOOL_VERSION, options->mode->name,
         options->policy->name, options->threads, ev_now(crew->loop) - crew->started, crew->draining ? " draining" : "");
-    write_sums(page, crew);
+    write_clients(page, sum);
+    write_links(page, &sum->pool);
+    write_requests(page, sum, options->n_backends);
     for (unsigned i = 0; i < options->n_backends; i++)
-        write_backend(page, crew, i);
-    for (unsigned i = 0; i < options->threads; i++) {
-        const struct worker *worker = crew->workers[i];
-
-        fprintf(page, "\nthread %u: %s%s", i, atomic_load(&worker->over) ? "over, " : "",
-            worker->report.text == NULL ? "no report\n" : worker->report.text);
-    }
-}
-
-static void lock_all(const struct crew *crew)
-{
-    for (unsigned i = 0; i < crew->options->threads; i++)
-        pthread_mutex_lock(&crew->workers[i]->lock);
-}
-
-static void unlock_all(const struct crew *crew)
-{
-    for (unsigned i = 0; i < crew->options->threads; i++)
-        pthread_mutex_unlock(&crew->workers[i]->lock);
-}
-
-char *page_write(const struct crew *crew, size_t *size)
-{
-    char *text = NULL;
-    FILE *page = open_memstream(&text, size);
-
-    if (page == NULL)
-        return NULL;
-    lock_all(crew);
-    write_all(page, crew);
-    unlock_all(crew);
-    if (fclose(page) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+        write_backend(page, options->backends[i], &sum->backends[i], &sum->hosts[i]);
+    for (unsigned i = 0; i < options->threads; i++)
+        write_thread(page, i, crew->workers[i]);
 }

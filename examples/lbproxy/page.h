@@ -1,12 +1,13 @@
-/* page.h - the status page's text, from the workers' last reports. */
+/* page.h - the page for people, and for scripts that take lines apart. */
 #ifndef LBPROXY_PAGE_H
 #define LBPROXY_PAGE_H
 
-#include <stddef.h>
+#include <stdio.h>
 
 struct crew;
+struct report;
 
-/** Writes the page. The caller frees it; NULL: out of memory. */
-char *page_write(const struct crew *crew, size_t *size);
+/** Writes the page: figures of all workers together, then what each has said in words. */
+void page_write(FILE *page, const struct crew *crew, const struct report *sum);
 
 #endif

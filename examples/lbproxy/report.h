@@ -1,24 +1,14 @@
-/* report.h - a worker's figures, written by the worker and read by the control thread. */
+/* report.h - a worker's figures, written by the worker and read by the control thread; and those of all together. */
 #ifndef LBPROXY_REPORT_H
 #define LBPROXY_REPORT_H
 
 #include <linkpool/pool.h>
-#include <stdint.h>
+#include <stdbool.h>
 
-#include "examples/lbproxy/client.h"
+#include "examples/lbproxy/counts.h"
 
+struct crew;
 struct worker;
-
-struct worker_counts {
-    uint64_t accepted;
-    uint64_t ended[CLIENT_REASONS];
-};
-
-struct backend_counts {
-    uint64_t leases;               /* clients that got a link to it */
-    unsigned held;                 /* now */
-    uint64_t bytes_to, bytes_from; /* passed on to it, and to its clients */
-};
 
 struct report {
     unsigned round; /* how many were written before and with this one */
@@ -32,6 +22,17 @@ struct report {
 
 /** Writes a worker's report anew, in its own thread. Out of memory the text is NULL. */
 void report_write(struct worker *worker);
+
+/** Whether a backend in this state would be passed over. */
+bool report_is_down(enum link_state state);
+
+/**
+ * Adds up the workers' last reports: all that is counted, and a state of each backend in which any of them finds it up.
+ *
+ * @param sum  all zero before; report_clear() frees what it holds. It has no text.
+ * @return false: out of memory.
+ */
+bool report_sum(const struct crew *crew, struct report *sum);
 
 /** Frees what a report holds. */
 void report_clear(struct report *report);

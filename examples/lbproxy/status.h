@@ -1,11 +1,12 @@
-/* status.h - the status page: figures of all workers as plain text, to whoever connects. */
+/* status.h - what lbproxy tells of itself, by HTTP: / for people, /metrics for Prometheus, /healthz for balancers. */
 #ifndef LBPROXY_STATUS_H
 #define LBPROXY_STATUS_H
 
 struct crew;
 struct status;
 
-/** Answers connections to `fd`, which is the page's now, on the control thread's loop. NULL: out of memory. */
+/** Answers clients of `fd`, which is the pages' now, on the control thread's loop. @return NULL: out of memory or
+ * descriptors; `fd` is closed then. */
 struct status *status_start(struct crew *crew, int fd);
 
 /** A worker has reported, or is over. */

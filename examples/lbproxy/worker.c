@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "examples/common/options.h"
+#include "examples/lbproxy/access_log.h"
 #include "examples/lbproxy/options.h"
 
 /* ---- orders ---- */
@@ -17,14 +19,34 @@ static void on_drained(struct pool *pool, void *data)
     struct worker *worker = data;
 
     (void)pool;
-    clients_end(worker, CLIENT_STOPPED);
     ev_break(worker->loop, EVBREAK_ALL);
+}
+
+/* Clients first: one that is still being served may want another link. Then the links, in order. */
+void worker_client_gone(struct worker *worker)
+{
+    if (worker->draining && worker->n_clients == 0)
+        pool_drain(worker->pool, 0, on_drained, worker); /* a second time changes nothing */
+}
+
+static void on_drain_limit(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct worker *worker = timer->data;
+
+    (void)loop, (void)events;
+    clients_end(worker, CLIENT_STOPPED);
 }
 
 static void drain(struct worker *worker)
 {
+    if (worker->draining)
+        return;
+    worker->draining = true;
     listener_stop(&worker->listener);
-    pool_drain(worker->pool, worker->options->drain_timeout, on_drained, worker); /* a second time changes nothing */
+    clients_drain(worker);
+    worker_client_gone(worker);
+    ev_timer_set(&worker->drain_limit, worker->options->drain_timeout, 0);
+    ev_timer_start(worker->loop, &worker->drain_limit);
 }
 
 static void quit(struct worker *worker)
@@ -44,6 +66,8 @@ static void on_wake(struct ev_loop *loop, ev_async *wake, int events)
         report_write(worker);
         ev_async_send(worker->done_loop, worker->done_wake);
     }
+    if (orders & WORKER_REOPEN && worker->log != NULL)
+        access_log_reopen(worker->log); /* where that fails the old file goes on */
     if (orders & WORKER_QUIT)
         quit(worker);
     else if (orders & WORKER_DRAIN)
@@ -58,53 +82,34 @@ void worker_order(struct worker *worker, unsigned orders)
     ev_async_send(worker->loop, &worker->wake);
 }
 
-/* ---- quiet clients ---- */
-
-static void on_idle(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    struct worker *worker = timer->data;
-    double next = clients_expire(worker);
-
-    (void)events;
-    if (next < 0)
-        return;
-    ev_timer_set(timer, next, 0);
-    ev_timer_start(loop, timer);
-}
-
-void worker_watch_idle(struct worker *worker)
-{
-    if (worker->options->idle_timeout <= 0 || ev_is_active(&worker->idle))
-        return;
-    ev_timer_set(&worker->idle, worker->options->idle_timeout, 0);
-    ev_timer_start(worker->loop, &worker->idle);
-}
-
 /* ---- making one ---- */
 
+/* Looks from the last one found on: leases go to the same backend again, or to the next. */
 struct backend_counts *worker_backend(struct worker *worker, const struct pool_host *host)
 {
-    unsigned i = 0;
+    unsigned n = worker->options->n_backends;
+    unsigned i = worker->last_backend;
 
-    while (i + 1 < worker->options->n_backends && pool_target_host(worker->target, i) != host)
-        i++;
+    for (unsigned looked = 1; looked < n && pool_target_host(worker->target, i) != host; looked++)
+        i = i + 1 == n ? 0 : i + 1;
+    worker->last_backend = i;
     return &worker->backends[i];
 }
 
-/* Reads only, as an observer may: the listener is ours, not the pool's. */
+/* Reads only, as an observer may: the listener and the counts are ours, not the pool's. */
 static void on_transition(void *data, const struct pool_host *host, const struct link_transition *transition)
 {
     struct worker *worker = data;
 
-    (void)host;
+    if (transition->reason != LINK_NO_REASON && worker->target != NULL)
+        worker_backend(worker, host)->ends[transition->reason]++;
     if (transition->reason == LINK_NO_DESCRIPTORS)
         listener_short(&worker->listener);
     else if (transition->to == LINK_READY)
         listener_enough(&worker->listener);
 }
 
-/* A client waits at most twice as long as one attempt may take, so that a second backend may be tried; clients are
- * bounded by the listener, so the line is as long as they are many. */
+/* A lease waits at most twice as long as one attempt may take, so that a second backend may be tried. */
 static struct pool *make_pool(struct worker *worker, unsigned index)
 {
     const struct options *options = worker->options;
@@ -119,7 +124,7 @@ static struct pool *make_pool(struct worker *worker, unsigned index)
     pool.host = &host;
     pool.observer = &observer;
     pool.max_links = host.max_links = options_share(options, options->max_links, index);
-    pool.max_line = pool.max_waiting = options_share(options, options->max_clients, index);
+    pool.max_line = pool.max_waiting = options_share(options, options->max_waiting, index);
     pool.wait_timeout = 2 * options->connect_timeout;
     host.connect_timeout = options->connect_timeout;
     if (pool_options_check(&pool, why, sizeof why) < 0)
@@ -154,14 +159,48 @@ static struct pool_target *make_target(const struct options *options, struct poo
     return made;
 }
 
+static void open_log(struct worker *worker)
+{
+    const char *path = worker->options->access_log;
+
+    if (path == NULL)
+        return;
+    worker->log = access_log_new(worker->loop, path);
+    if (worker->log == NULL)
+        die("--access-log: %s: %s", path, strerror(errno));
+}
+
+static void seed(struct worker *worker)
+{
+    if (getrandom(worker->random, sizeof worker->random, 0) != (ssize_t)sizeof worker->random)
+        die("no random numbers: %s", strerror(errno));
+    worker->random[0] |= 1; /* a state of nothing but 0 would stay so */
+}
+
+/* xorshift128+, by Vigna: "Further scramblings of Marsaglia's xorshift generators" (2017), with 23, 18 and 5. */
+uint64_t worker_draw(struct worker *worker)
+{
+    uint64_t a = worker->random[0], b = worker->random[1];
+
+    worker->random[0] = b;
+    a ^= a << 23;
+    worker->random[1] = a ^ b ^ (a >> 18) ^ (b >> 5);
+    return worker->random[1] + b;
+}
+
 static void *run(void *data)
 {
     struct worker *worker = data;
 
     ev_run(worker->loop, 0);
     report_write(worker);
+    ev_timer_stop(worker->loop, &worker->drain_limit);
+    clocks_stop(worker);
+    worker->target = NULL; /* the last links' ends are counted nowhere */
     pool_free(worker->pool);
     worker->pool = NULL;
+    access_log_free(worker->log);
+    worker->log = NULL;
     atomic_store(&worker->over, true);
     ev_async_send(worker->done_loop, worker->done_wake);
     return NULL;
@@ -172,8 +211,9 @@ static void watch(struct worker *worker)
     ev_async_init(&worker->wake, on_wake);
     worker->wake.data = worker;
     ev_async_start(worker->loop, &worker->wake);
-    ev_timer_init(&worker->idle, on_idle, 0, 0);
-    worker->idle.data = worker;
+    ev_timer_init(&worker->drain_limit, on_drain_limit, 0, 0);
+    worker->drain_limit.data = worker;
+    clocks_init(worker, worker->options);
 }
 
 struct worker *worker_start(
@@ -190,6 +230,8 @@ struct worker *worker_start(
     worker->backends = calloc(options->n_backends, sizeof *worker->backends);
     if (worker->loop == NULL || worker->backends == NULL)
         die("thread %u: out of memory", index);
+    open_log(worker);
+    seed(worker);
     worker->pool = make_pool(worker, index);
     worker->target = make_target(options, worker->pool);
     pthread_mutex_init(&worker->lock, NULL);

@@ -13,9 +13,14 @@
 
 #include "examples/lbproxy/buffer.h"
 #include "examples/lbproxy/client.h"
+#include "examples/lbproxy/clocks.h"
+#include "examples/lbproxy/counts.h"
 #include "examples/lbproxy/listener.h"
+#include "examples/lbproxy/message/head.h"
+#include "examples/lbproxy/message/parts.h"
 #include "examples/lbproxy/report.h"
 
+struct access_log;
 struct options;
 struct pool;
 struct pool_host;
@@ -24,7 +29,8 @@ struct pool_target;
 enum worker_order {
     WORKER_REPORT = 1, /* write a report */
     WORKER_DRAIN = 2,  /* accept no more, end when the last client is served or drain_timeout is over */
-    WORKER_QUIT = 4    /* end now */
+    WORKER_QUIT = 4,   /* end now */
+    WORKER_REOPEN = 8  /* open the access log anew */
 };
 
 struct worker {
@@ -33,13 +39,19 @@ struct worker {
     struct pool *pool;
     struct pool_target *target;
     struct listener listener;
-    struct client *clients; /* the quietest first */
+    struct clock clocks[CLOCKS]; /* every client is in one of them */
     unsigned n_clients;
+    bool draining;
+    ev_timer drain_limit;
     struct buffers buffers;
-    char scratch[BUFFER_SIZE]; /* for bytes on their way through */
+    char scratch[BUFFER_SIZE]; /* for bytes on their way through, one event long */
+    struct head head;          /* and for a head, and pieces of a body, in the same way */
+    struct parts parts;
     struct worker_counts counts;
     struct backend_counts *backends; /* one each, in the options' order */
-    ev_timer idle;
+    unsigned last_backend;           /* that worker_backend() found */
+    struct access_log *log;          /* NULL: none */
+    uint64_t random[2];              /* for request ids */
     pthread_t thread;
 
     ev_async wake;       /* the worker: there are orders */
@@ -65,7 +77,10 @@ void worker_join(struct worker *worker);
 /** The counts of the backend that a lease got. */
 struct backend_counts *worker_backend(struct worker *worker, const struct pool_host *host);
 
-/** Makes sure that quiet clients will be found. */
-void worker_watch_idle(struct worker *worker);
+/** A client has gone: while draining the last one takes the worker along. */
+void worker_client_gone(struct worker *worker);
+
+/** 64 random bits, for what must be unique and need not be secret. */
+uint64_t worker_draw(struct worker *worker);
 
 #endif

@@ -144,10 +144,12 @@ run_case()
 
 # ---- the proxy ----
 
+mode=tcp # of start_proxy; those who want http say so
+
 # start_proxy OPTION...: listens where the system picks, with a status page.
 start_proxy()
 {
-    start proxy "$bin/lbproxy" --listen 127.0.0.1:0 --status 127.0.0.1:0 "$@"
+    start proxy "$bin/lbproxy" --mode $mode --listen 127.0.0.1:0 --status 127.0.0.1:0 "$@"
     await 10 "lbproxy's status page" has_said proxy "status on"
     status_address=$said
 }
@@ -169,10 +171,7 @@ is_sanitized()
 # page: the status page.
 page()
 {
-    local look
-    exec {look}<>"/dev/tcp/${status_address%:*}/${status_address##*:}" || return
-    cat <&$look
-    exec {look}>&-
+    curl -s --max-time 10 "http://$status_address/"
 }
 
 # figure LINE NAME: a figure of the page, by how its line begins and the name before it: figure links open

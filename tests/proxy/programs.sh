@@ -81,7 +81,7 @@ redis_benchmark_and_redis_count_the_same()
 unix_sockets_serve_on_either_side()
 {
     start_redis
-    start proxy "$bin/lbproxy" --listen "unix:$dir/proxy.sock" --backend "unix:$dir/redis.sock" --status 127.0.0.1:0 --threads 2
+    start proxy "$bin/lbproxy" --mode tcp --listen "unix:$dir/proxy.sock" --backend "unix:$dir/redis.sock" --status 127.0.0.1:0 --threads 2
     await 10 "lbproxy's status page" has_said proxy "status on"
     status_address=$said
     expect "the address that lbproxy says" "${address[proxy]}" "unix:$dir/proxy.sock"
