@@ -22,7 +22,7 @@ struct tally_of_backend {
 struct client {
     const char *to, *log;
     unsigned slots, requests; /* requests: a connection */
-    double seconds, timeout;
+    double seconds, timeout, pause;
     struct ev_loop *loop;
     struct socket_address address;
     FILE *file; /* the log */

@@ -1,9 +1,11 @@
 /* main.c - demo_client: asks an HTTP server, through whatever stands between, and writes down what became of each
  * request.
  *
- * The log has a line a request (ok ID BACKEND TIME, failed ID BACKEND TIME WHY) and one a connection (connection
- * BACKEND SENT RECEIVED); BACKEND is the header X-Backend of the connection's answers, - before the first; TIME is wall
- * time in seconds. Each second a line goes to stdout. */
+ * The log has a line a request (ok ID BACKEND TIME BODY, failed ID BACKEND TIME WHY) and one a connection (connection
+ * BACKEND SENT RECEIVED). ID is sent as X-Request-Id and as id= in the URL, where logs show it. BACKEND is the header
+ * X-Backend of the answer, - where it has none; a request without an answer has that of the answer before. TIME is wall
+ * time in seconds, BODY the bytes of the answer's body. Of an answer that is not a 200 WHY is the status and the body's
+ * first line. Each second a line goes to stdout. */
 #include <errno.h>
 #include <ev.h>
 #include <getopt.h>
@@ -55,6 +57,7 @@ static const char help[] = /* */
     "  --seconds S      for so long (10)\n"
     "  --connections N  at once (32)\n"
     "  --requests N     a connection, then it is closed (50)\n"
+    "  --pause S        from an answer to the next request, by chance up to half more or less (0)\n"
     "  --timeout S      a request without an answer by then has failed (5)\n"
     "  --log FILE       a line a request and a connection (none)\n"
     "  --help, --version\n"
@@ -66,6 +69,7 @@ static const struct option options[] = {
     {"seconds", required_argument, NULL, 's'},
     {"connections", required_argument, NULL, 'c'},
     {"requests", required_argument, NULL, 'r'},
+    {"pause", required_argument, NULL, 'p'},
     {"timeout", required_argument, NULL, 'm'},
     {"log", required_argument, NULL, 'l'},
     {"help", no_argument, NULL, 'h'},
@@ -84,6 +88,7 @@ static void take_options(struct client *client, int argc, char **argv)
         case 's': client->seconds = option_seconds("--seconds", optarg, 0.1, 86400); break;
         case 'c': client->slots = option_count("--connections", optarg, 1, 100000); break;
         case 'r': client->requests = option_count("--requests", optarg, 1, 1000000000); break;
+        case 'p': client->pause = option_seconds("--pause", optarg, 0, 3600); break;
         case 'm': client->timeout = option_seconds("--timeout", optarg, 0.01, 86400); break;
         case 'l': client->log = optarg; break;
         case 'h': print_help(help);

@@ -1,7 +1,7 @@
 /* slot.c - asks, waits for the answer, writes down what became of it.
  *
- * A slot watches its connection and runs one timer: the request's time-out, or, after a failure, the pause before the
- * next connection. */
+ * A slot watches its connection and runs one timer: the request's time-out, or the pause before the next request, or,
+ * after a failure, before the next connection. */
 #include "examples/demo_client/slot.h"
 
 #include <errno.h>
@@ -22,11 +22,11 @@ static const double reconnect_delay = 0.01; /* seconds; after a failure, so that
 struct slot {
     struct client *client;
     struct ev_io io;
-    ev_timer timer;  /* the request's time-out, or the pause before the next connection */
+    ev_timer timer;  /* the request's time-out, or a pause */
     uint64_t number; /* of the connection */
     unsigned asked;  /* on it */
     char id[48];     /* of the request under way */
-    char question[160];
+    char question[224];
     size_t sent, size; /* of the question */
     uint64_t bytes_sent, bytes_received;
     struct answer answer;
@@ -75,9 +75,10 @@ static void on_pause_over(struct ev_loop *loop, ev_timer *timer, int events)
     start_connection(timer->data);
 }
 
-static void pause_slot(struct slot *slot)
+static void set_timer(struct slot *slot, void (*on_over)(struct ev_loop *, ev_timer *, int), double seconds)
 {
-    ev_timer_init(&slot->timer, on_pause_over, reconnect_delay, 0);
+    ev_timer_stop(slot->client->loop, &slot->timer);
+    ev_timer_init(&slot->timer, on_over, seconds, 0);
     ev_timer_start(slot->client->loop, &slot->timer);
 }
 
@@ -88,7 +89,7 @@ static void fail(struct slot *slot, const char *why)
     client->failed++;
     fprintf(client->file, "failed %s %s %.6f %s\n", slot->id, backend_of(slot), ev_now(client->loop), why);
     end_connection(slot);
-    pause_slot(slot);
+    set_timer(slot, on_pause_over, reconnect_delay);
 }
 
 /* ---- asking ---- */
@@ -115,18 +116,34 @@ static void send_question(struct slot *slot)
 static void compose_question(struct slot *slot)
 {
     snprintf(slot->id, sizeof slot->id, "%d-%" PRIu64 "-%u", (int)getpid(), slot->number, ++slot->asked);
-    slot->size = (size_t)snprintf(
-        slot->question, sizeof slot->question, "GET / HTTP/1.1\r\nHost: demo\r\nX-Request-Id: %s\r\n\r\n", slot->id);
+    slot->size = (size_t)snprintf(slot->question, sizeof slot->question,
+        "GET /?id=%s HTTP/1.1\r\nHost: demo\r\nX-Request-Id: %s\r\n\r\n", slot->id, slot->id);
     slot->sent = 0;
 }
 
 static void ask(struct slot *slot)
 {
     compose_question(slot);
-    ev_timer_stop(slot->client->loop, &slot->timer);
-    ev_timer_init(&slot->timer, on_timeout, slot->client->timeout, 0);
-    ev_timer_start(slot->client->loop, &slot->timer);
+    set_timer(slot, on_timeout, slot->client->timeout);
     send_question(slot);
+}
+
+static void on_next(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop, (void)events;
+    ask(timer->data);
+}
+
+static void ask_next(struct slot *slot)
+{
+    struct client *client = slot->client;
+
+    if (client->pause <= 0) {
+        ask(slot);
+        return;
+    }
+    loop_want(client->loop, &slot->io, 0); /* should it be closed meanwhile, the next request fails */
+    set_timer(slot, on_next, client->pause * (0.5 + drand48())); /* in step they would all ask at once */
 }
 
 /* ---- answers ---- */
@@ -136,24 +153,38 @@ static void answered(struct slot *slot)
     struct client *client = slot->client;
 
     count_ok(client, backend_of(slot));
-    fprintf(client->file, "ok %s %s %.6f\n", slot->id, backend_of(slot), ev_now(client->loop));
-    if (slot->asked < client->requests && !client->ending) {
-        ask(slot);
+    fprintf(client->file, "ok %s %s %.6f %" PRIu64 "\n", slot->id, backend_of(slot), ev_now(client->loop),
+        slot->answer.body);
+    if (slot->asked < client->requests && slot->answer.keep_alive && !client->ending) {
+        ask_next(slot);
         return;
     }
     end_connection(slot);
     start_connection(slot);
 }
 
+/* A failure that is told: what stands between says why, on a line. */
+static void refused(struct slot *slot)
+{
+    char why[ANSWER_MAX_LINE + 16];
+
+    snprintf(why, sizeof why, "%u %s", slot->answer.status, slot->answer.line);
+    fail(slot, why);
+}
+
 static void take_answer(struct slot *slot, const char *bytes, size_t n)
 {
     enum answer_step step = answer_parse(&slot->answer, bytes, n);
 
+    if (step == ANSWER_MORE)
+        return;
     if (step == ANSWER_BAD)
         fail(slot, slot->answer.fault);
-    else if (step == ANSWER_WHOLE && strcmp(slot->answer.id, slot->id) != 0)
+    else if (slot->answer.status != 200)
+        refused(slot);
+    else if (strcmp(slot->answer.id, slot->id) != 0)
         fail(slot, "the answer to another request");
-    else if (step == ANSWER_WHOLE)
+    else
         answered(slot);
 }
 
@@ -189,7 +220,7 @@ static void start_connection(struct slot *slot)
     }
     fd = socket_connect(&client->address);
     if (fd < 0) {
-        pause_slot(slot);
+        set_timer(slot, on_pause_over, reconnect_delay);
         return;
     }
     slot->number = ++client->connections;

@@ -79,9 +79,20 @@ bool downward_send(struct session *session, struct parts *parts)
         buffers_give(buffers, session->down);
         session->down = NULL;
     }
-    if (taken > 0 && session->exchange.answered)
+    if (taken > 0 && session->exchange.answered) {
+        session->exchange.spoken = true;
         clock_start(&session->client, CLOCK_BODY);
+    }
     return true;
+}
+
+/* The head of an answer stands in `down`, and not a byte of it has been told: it never was. */
+static void take_back(struct session *session)
+{
+    buffers_give(&session->client.worker->buffers, session->down);
+    session->down = NULL;
+    session->exchange.answered = false;
+    session->answered_by = NULL;
 }
 
 /* The backend has broken the rules. */
@@ -89,8 +100,10 @@ static bool broken(struct session *session)
 {
     const char *why = session->answer.fault.text;
 
-    if (session->exchange.answered)
+    if (session->exchange.spoken)
         return exchange_cut(session, "cut");
+    if (session->exchange.answered)
+        take_back(session);
     return own_answer(session, 502, "backend_broken", why);
 }
 
@@ -202,6 +215,7 @@ static bool begin_answer(struct session *session, const struct head *head, size_
     clock_start(&session->client, CLOCK_BODY);
     session->answered_by = session->counts;
     exchange->answered = true;
+    exchange->spoken = exchange->interim > 0; /* the rest of one may stand in `down` too */
     exchange->status = head->status;
     exchange->framing = compose_framing(head, exchange->minor);
     exchange->answer_keeps = head->keep_alive && head->framing != FRAMING_UNTIL_CLOSE;

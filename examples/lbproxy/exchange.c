@@ -88,7 +88,7 @@ bool exchange_ask(struct session *session, struct parts *parts)
 
     session->lease.done = on_lease_done;
     session->lease.closed = on_lease_closed;
-    session->lease.flags = exchange->tries > 0 ? POOL_FRESH : 0;
+    session->lease.flags = exchange->tries > 0 ? POOL_FRESH | POOL_WAIT_FOR_READY : 0;
     exchange->tries++;
     exchange->asked = pool_now(worker->pool);
     status = pool_acquire_target(worker->target, &session->lease);

@@ -178,10 +178,29 @@ static void settle(struct session *session)
         channel_want(session->lease.channel, session->channel_wants = wants);
 }
 
+/* Bytes of the client's wait in `in`, and no event will tell of them: a request, or more of a body whose link has come
+ * or has room again. */
+static bool has_input(const struct session *session)
+{
+    if (buffer_held(session->in) == 0)
+        return false;
+    if (session->phase == SESSION_REQUEST)
+        return !session->head_is_partial;
+    return session->phase == SESSION_EXCHANGE && !session->request.whole && session->lease.channel != NULL &&
+           is_up_sent(session);
+}
+
+static bool take_input(struct session *session)
+{
+    if (session->phase == SESSION_REQUEST)
+        return take_request(session, session->in->bytes + session->in->start, buffer_held(session->in));
+    return upward_pump(session);
+}
+
 void session_go_on(struct session *session)
 {
-    while (session->phase == SESSION_REQUEST && buffer_held(session->in) > 0 && !session->head_is_partial)
-        if (!take_request(session, session->in->bytes + session->in->start, buffer_held(session->in)))
+    while (has_input(session))
+        if (!take_input(session))
             return;
     settle(session);
 }

@@ -35,6 +35,7 @@ struct exchange {
     bool repeatable;      /* GET, HEAD, OPTIONS or TRACE, without a body */
     bool request_chunked; /* its body goes out in chunks */
     bool answered;        /* the head of a final answer has been composed */
+    bool spoken;          /* and a byte of it has gone out */
     bool answer_whole;    /* and nothing is to come after what is in `down` */
     bool answer_keeps;    /* the backend goes on after it */
     bool close;           /* the client's connection ends with this answer */

@@ -109,13 +109,16 @@ static void on_transition(void *data, const struct pool_host *host, const struct
         listener_enough(&worker->listener);
 }
 
-/* A lease waits at most twice as long as one attempt may take, so that a second backend may be tried. */
+/* A lease waits at most twice as long as one attempt may take, so that a second backend may be tried. A backend that
+ * takes connections is there, whatever becomes of one of them: only those that cannot be opened, or die before anybody
+ * used them, make it fail. */
 static struct pool *make_pool(struct worker *worker, unsigned index)
 {
     const struct options *options = worker->options;
     struct pool_observer observer = {.size = sizeof observer, .transition = on_transition, .data = worker};
     struct pool_options pool;
     struct pool_host_options host;
+    struct backoff_policy backoff = backoff_default;
     struct pool *made;
     char why[256];
 
@@ -127,6 +130,8 @@ static struct pool *make_pool(struct worker *worker, unsigned index)
     pool.max_line = pool.max_waiting = options_share(options, options->max_waiting, index);
     pool.wait_timeout = 2 * options->connect_timeout;
     host.connect_timeout = options->connect_timeout;
+    host.backoff = &backoff;
+    backoff.stable_after = backoff.reconnect_spread = 0;
     if (pool_options_check(&pool, why, sizeof why) < 0)
         die("pool: %s", why);
     made = pool_new(worker->loop, &pool);
