@@ -215,7 +215,7 @@ static bool begin_answer(struct session *session, const struct head *head, size_
     clock_start(&session->client, CLOCK_BODY);
     session->answered_by = session->counts;
     exchange->answered = true;
-    exchange->spoken = exchange->interim > 0; /* the rest of one may stand in `down` too */
+    exchange->spoken = buffer_held(session->down) > 0; /* the rest of an interim answer */
     exchange->status = head->status;
     exchange->framing = compose_framing(head, exchange->minor);
     exchange->answer_keeps = head->keep_alive && head->framing != FRAMING_UNTIL_CLOSE;

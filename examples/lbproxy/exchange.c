@@ -35,6 +35,15 @@ static void on_channel_writable(struct channel *channel)
 
 static const struct channel_events channel_events = {.readable = on_channel_readable, .writable = on_channel_writable};
 
+/* Bytes that nobody has asked for, or an end, may have come since the loop last polled, and would be taken for the
+ * answer: a turn under full load lasts milliseconds. */
+static bool is_quiet(struct session *session)
+{
+    char byte;
+
+    return channel_read(session->lease.channel, &byte, 1) == LINKPOOL_EAGAIN;
+}
+
 /* The link is there. */
 static bool join(struct session *session, struct parts *parts)
 {
@@ -49,6 +58,8 @@ static bool join(struct session *session, struct parts *parts)
     message_begin(&session->answer, exchange->method == HTTP_HEAD ? MESSAGE_ANSWER_TO_HEAD : MESSAGE_ANSWER);
     channel_set_data(session->lease.channel, session);
     channel_watch(session->lease.channel, &channel_events, LINKPOOL_READ);
+    if (exchange->reused && !is_quiet(session))
+        return upward_keep(session, parts) ? exchange_lost(session, "backend_closed") : exchange_cut(session, "full");
     return upward_send(session, parts);
 }
 

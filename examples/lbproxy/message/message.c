@@ -122,8 +122,8 @@ static int on_fields_over(llhttp_t *parser)
     struct head *head = message->head;
     const struct fault *fault;
 
-    if (head == NULL) /* of a trailer */
-        return 0;
+    if (head == NULL) /* no trailer is a head */
+        return refuse(message, &differ);
     fault = message->kind == MESSAGE_REQUEST ? rules_request(head)
                                              : rules_answer(head, message->kind == MESSAGE_ANSWER_TO_HEAD);
     if (fault == NULL && !is_same(message, parser))
