@@ -64,7 +64,7 @@ ifneq ($(shell pkg-config --exists libllhttp 2>/dev/null && echo yes),)
 LIBS_examples = $(shell pkg-config --libs libllhttp)
 else
 LLHTTP   = $(patsubst /usr/share/llhttp/%.c,$(B)/llhttp/%.o,$(wildcard /usr/share/llhttp/*.c))
-$(B)/examples/%.o $(B)/tests/message/%.o $(B)/tests/figures/%.o $(B)/tests/fuzz/%.o: OURS += -isystem /usr/share/include/llhttp
+$(B)/examples/%.o $(B)/tests/proxy/%.o $(B)/tests/message/%.o $(B)/tests/figures/%.o $(B)/tests/fuzz/%.o: OURS += -isystem /usr/share/include/llhttp
 endif
 $(B)/llhttp/%.o: /usr/share/llhttp/%.c
 	@mkdir -p $(@D)
@@ -118,12 +118,23 @@ test: ## all tests, in under 3 minutes; installs what is missing
 	@tests/deps.sh build test
 	@$(MAKE) tests
 	@for test in $(TESTS) outside; do $(MAKE) KIND=debug run-$$test || exit 1; done
-$(B)/stream: $(B)/tests/proxy/stream.o $(B)/libexamples.a
+STORM    = $(B)/storm_client $(B)/storm_backend
+$(B)/stream $(B)/http_stream: $(B)/%: $(B)/tests/proxy/%.o $(B)/libexamples.a
 	@echo "  LD $@"
 	@$(LINK) $^ -o $@
-run-proxy: examples $(B)/stream
+$(B)/storm_client: $(call objects,$(addprefix tests/proxy/storm/,client.c ask.c heard.c plan.c))
+$(B)/storm_backend: $(call objects,$(addprefix tests/proxy/storm/,backend.c arrival.c script.c plan.c))
+$(STORM): $(B)/libexamples.a
+	@echo "  LD $@"
+	@$(LINK) $(filter %.o,$^) $(B)/libexamples.a $(LIBS_examples) $(LIBS) -o $@
+run-proxy: examples $(B)/stream $(B)/http_stream $(STORM)
 	tests/proxy/run.sh $(B)
-proxy: ## lbproxy before nginx and redis, with curl, wrk and redis-benchmark
+run-storm: examples $(STORM)
+	tests/proxy/storm/storm.sh $(B) --requests 200000
+storm-proxy: ## 200,000 requests through lbproxy while its backends die, stall and answer twice
+	@tests/deps.sh build
+	@$(MAKE) $(JOBS) run-storm
+proxy: ## lbproxy before nginx, redis, node, apache2 and python, with curl, wrk, ab, hey and redis-benchmark
 	@tests/deps.sh build proxy
 	@$(MAKE) $(JOBS) run-proxy
 controls: ## planted faults: each must turn its run red
@@ -182,6 +193,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples proxy run-proxy run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: all lib examples proxy run-proxy storm-proxy run-storm run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

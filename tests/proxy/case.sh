@@ -4,7 +4,7 @@
 # by saying why (fail). Nothing waits without a deadline, and nothing is awaited by sleeping so long.
 # shellcheck shell=bash disable=SC2154,SC2093,SC1083 # bin and work are run.sh's; exec {name[i]} opens and closes descriptors
 
-declare -A pid address # of the programs started in this case, by name
+declare -A pid=() address=() # of the programs started in this case, by name
 
 fail()
 {

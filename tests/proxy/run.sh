@@ -8,19 +8,19 @@ set -u
 bin=$(cd "${1:?run.sh: the directory of the programs is missing}" && pwd) || exit 1
 shift
 cd "$(dirname "$0")/../.." || exit 1
-for program in "$bin"/{lbproxy,backend,demo_client,quickstart,fanout,stream} nginx redis-server redis-cli redis-benchmark curl wrk prlimit; do
+for program in "$bin"/{lbproxy,backend,demo_client,quickstart,fanout,stream,http_stream,storm_client,storm_backend} nginx apache2 node python3 ab hey redis-server redis-cli redis-benchmark curl wrk prlimit; do
     command -v "$program" >/dev/null || { echo "run.sh: $program: not a program" >&2; exit 1; }
 done
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=1}
 ulimit -Sn 8192 || exit 1 # a thousand clients, and their links
 
-for cases in case streams programs crowd limits life; do
+for cases in case streams programs crowd limits life real load; do
     # shellcheck source=/dev/null
     . "tests/proxy/$cases.sh"
 done
 # These take twenty seconds whatever the machine can do: they run beside the others.
 beside=(a_slow_client_makes_the_backend_wait_and_takes_no_memory a_slow_backend_makes_the_client_wait_and_takes_no_memory)
-one_by_one=("${streams[@]}" "${programs[@]}" "${crowd[@]}" "${limits[@]}" "${life[@]}")
+one_by_one=("${streams[@]}" "${programs[@]}" "${crowd[@]}" "${limits[@]}" "${life[@]}" "${real[@]}" "${load[@]}")
 if [ $# != 0 ]; then
     beside=()
     one_by_one=("$@")
