@@ -128,6 +128,7 @@ $(STORM): $(B)/libexamples.a
 	@echo "  LD $@"
 	@$(LINK) $(filter %.o,$^) $(B)/libexamples.a $(LIBS_examples) $(LIBS) -o $@
 run-proxy: examples $(B)/stream $(B)/http_stream $(STORM)
+	tests/proxy/http/run.py $(B)
 	tests/proxy/run.sh $(B)
 run-storm: examples $(STORM)
 	tests/proxy/storm/storm.sh $(B) --requests 200000

@@ -218,7 +218,8 @@ static bool begin_answer(struct session *session, const struct head *head, size_
     exchange->spoken = buffer_held(session->down) > 0; /* the rest of an interim answer */
     exchange->status = head->status;
     exchange->framing = compose_framing(head, exchange->minor);
-    exchange->answer_keeps = head->keep_alive && head->framing != FRAMING_UNTIL_CLOSE;
+    exchange->answer_keeps = head->keep_alive && head->framing != FRAMING_UNTIL_CLOSE && !head->identity &&
+                             !exchange->identity;
     exchange->close = !exchange->keep_alive || !session->request.whole || session->client.worker->draining ||
                       exchange->framing == FRAMING_UNTIL_CLOSE;
     terms.close = exchange->close;

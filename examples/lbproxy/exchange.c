@@ -58,7 +58,7 @@ static bool join(struct session *session, struct parts *parts)
     message_begin(&session->answer, exchange->method == HTTP_HEAD ? MESSAGE_ANSWER_TO_HEAD : MESSAGE_ANSWER);
     channel_set_data(session->lease.channel, session);
     channel_watch(session->lease.channel, &channel_events, LINKPOOL_READ);
-    if (exchange->reused && !is_quiet(session))
+    if (!is_quiet(session))
         return upward_keep(session, parts) ? exchange_lost(session, "backend_closed") : exchange_cut(session, "full");
     return upward_send(session, parts);
 }

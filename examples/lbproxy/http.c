@@ -65,6 +65,7 @@ static void remember(struct session *session, const struct head *head)
     exchange->keep_alive = head->keep_alive;
     exchange->upgrade = head->upgrade;
     exchange->repeatable = is_repeatable(head);
+    exchange->identity = head->identity;
     exchange->request_chunked = head->framing == FRAMING_CHUNKED;
     exchange->started = pool_now(session->client.worker->pool);
     if (session->client.worker->log == NULL)

@@ -34,6 +34,7 @@ struct exchange {
     bool upgrade;         /* it asked for another protocol */
     bool repeatable;      /* GET, HEAD, OPTIONS or TRACE, without a body */
     bool request_chunked; /* its body goes out in chunks */
+    bool identity;        /* its link is logged in as its user, and nobody else's then */
     bool answered;        /* the head of a final answer has been composed */
     bool spoken;          /* and a byte of it has gone out */
     bool answer_whole;    /* and nothing is to come after what is in `down` */

@@ -44,6 +44,9 @@ enum field_name field_find(struct text name)
     case 12:
         NAME("x-request-id", FIELD_X_REQUEST_ID);
         break;
+    case 13:
+        NAME("authorization", FIELD_AUTHORIZATION);
+        break;
     case 14:
         NAME("content-length", FIELD_CONTENT_LENGTH);
         NAME("http2-settings", FIELD_HTTP2_SETTINGS);
@@ -53,6 +56,7 @@ enum field_name field_find(struct text name)
         break;
     case 16:
         NAME("proxy-connection", FIELD_PROXY_CONNECTION);
+        NAME("www-authenticate", FIELD_WWW_AUTHENTICATE);
         break;
     case 17:
         NAME("transfer-encoding", FIELD_TRANSFER_ENCODING);

@@ -45,7 +45,7 @@ static const char *expect(struct guard *guard, unsigned char byte, char wanted, 
     return NULL;
 }
 
-/* The bytes are counted as they go out: with one blank after each colon. */
+/* The bytes are counted as they come, or, where no blank follows the colon, as they go out: with one. */
 static const char *count_trailer(struct guard *guard, size_t n)
 {
     guard->trailer += n;
@@ -61,25 +61,29 @@ static const char *look_at_line_start(struct guard *guard, unsigned char byte)
     if ((chars[byte] & CHAR_TOKEN) == 0)
         return "a trailer line does not begin with a field's name";
     guard->at = GUARD_TRAILER_NAME;
-    return count_trailer(guard, 2);
+    return count_trailer(guard, 1);
 }
 
 static const char *look_at_name(struct guard *guard, unsigned char byte)
 {
-    if (byte == ':')
+    if (byte == ':') {
         guard->at = GUARD_TRAILER_VALUE;
-    else if ((chars[byte] & CHAR_TOKEN) == 0)
+        guard->count = 0;
+    } else if ((chars[byte] & CHAR_TOKEN) == 0) {
         return "a byte that may not be in a trailer field's name";
+    }
     return count_trailer(guard, 1);
 }
 
 static const char *look_at_value(struct guard *guard, unsigned char byte)
 {
+    bool is_tight = guard->count++ == 0 && byte != ' ' && byte != '\t'; /* a blank is added as it goes out */
+
     if (byte == '\r')
         guard->at = GUARD_TRAILER_LF;
     else if ((chars[byte] & CHAR_VALUE) == 0)
         return "a control byte in a trailer field";
-    return count_trailer(guard, 1);
+    return count_trailer(guard, 1 + (size_t)is_tight);
 }
 
 static const char *look_at_line_end(struct guard *guard, unsigned char byte)

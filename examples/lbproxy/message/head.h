@@ -23,6 +23,7 @@ struct text {
 /** Fields that mean something to a proxy. */
 enum field_name {
     FIELD_OTHER,
+    FIELD_AUTHORIZATION,
     FIELD_CONNECTION,
     FIELD_CONTENT_LENGTH,
     FIELD_EXPECT,
@@ -37,6 +38,7 @@ enum field_name {
     FIELD_TRANSFER_ENCODING,
     FIELD_UPGRADE,
     FIELD_VIA,
+    FIELD_WWW_AUTHENTICATE,
     FIELD_X_FORWARDED_FOR,
     FIELD_X_FORWARDED_PROTO,
     FIELD_X_REQUEST_ID
@@ -71,6 +73,7 @@ struct head {
     bool keep_alive;       /* its sender can go on with another message */
     bool expects_continue; /* requests: Expect: 100-continue, on HTTP/1.1 */
     bool upgrade;          /* Connection: upgrade, and one Upgrade field, of another name than h2c */
+    bool identity;              /* a login that is the connection's is under way: NTLM or Negotiate */
     unsigned n_fields;
     struct field fields[HEAD_MAX_FIELDS];
 };

@@ -35,7 +35,15 @@ struct found {
     bool odd_expect;
 };
 
-static void find(const struct head *head, struct found *found)
+/* Schemes that log a connection in, not a request (RFC 4559, section 6): who has its link next would be that user. */
+static bool logs_connection_in(struct text value)
+{
+    struct text scheme = {value.at, chars_span(value.at, value.n, CHAR_TOKEN)};
+
+    return text_is(scheme, "ntlm") || text_is(scheme, "negotiate");
+}
+
+static void find(struct head *head, struct found *found)
 {
     for (const struct field *field = head->fields; field < head->fields + head->n_fields; field++)
         switch (field->known) {
@@ -57,6 +65,10 @@ static void find(const struct head *head, struct found *found)
             break;
         case FIELD_CONNECTION:
             found->connections++;
+            break;
+        case FIELD_AUTHORIZATION:
+        case FIELD_WWW_AUTHENTICATE:
+            head->identity = head->identity || logs_connection_in(field->value);
             break;
         case FIELD_EXPECT:
             found->expect = field;
