@@ -197,9 +197,9 @@ gather()
     done
 }
 
-# The rules, for all lines of one id. What was answered is in that backend's log once. Besides there may be one line, the
-# first try's: the victim's, of its last ones, for it was in flight as that died; the victim has not answered it, and
-# lbproxy has tried it again, or it failed. Nothing is tried again, and nothing fails, but for this death.
+# The rules, for all lines of one id. What was answered is in that backend's log once. Besides there may be one line,
+# the first try's: the victim's, of its last ones, for it was in flight as that died; the victim has not answered it,
+# and lbproxy has tried it again, or it failed. Nothing is tried again, and nothing fails, but for this death.
 # Prints what is wrong: RULE, a tab, ID. The sums go to a file.
 judge()
 {
