@@ -100,6 +100,8 @@ bool exchange_ask(struct session *session, struct parts *parts)
     session->lease.done = on_lease_done;
     session->lease.closed = on_lease_closed;
     session->lease.flags = exchange->tries > 0 ? POOL_FRESH | POOL_WAIT_FOR_READY : 0;
+    if (exchange->tries == 0)
+        session->lease.avoid = NULL;
     exchange->tries++;
     exchange->asked = pool_now(worker->pool);
     status = pool_acquire_target(worker->target, &session->lease);
@@ -137,6 +139,7 @@ bool exchange_lost(struct session *session, const char *outcome)
     if (!again || exchange->tries >= MAX_TRIES)
         return own_answer(session, 502, outcome, "the backend has closed the connection without an answer");
     session->counts->retries++;
+    session->lease.avoid = lease->host; /* for it may be dying: its listener outlives its connections by a moment */
     exchange_release(session, false);
     if (session->up != NULL)
         session->up->start = 0;
