@@ -162,6 +162,14 @@ bench: ## what acquire and release cost, beside the floor
 	@$(MAKE) $(JOBS) KIND=release $(BENCHES:%=$(BUILD)/release/bench/%)
 	tests/bench/quiet.sh $(BUILD)/release/bench/acquire
 	@for bench in $(BENCHES); do $(BUILD)/release/bench/$$bench || exit 1; done
+$(B)/bench/origin: $(B)/tests/bench/proxy/origin.o
+	@mkdir -p $(@D)
+	@$(LINK) $^ -o $@
+run-bench-proxy: $(B)/lbproxy $(B)/bench/origin
+	tests/bench/proxy/run.py $(B) $(BENCH_PROXY)
+bench-proxy: ## lbproxy beside nginx and haproxy, 10 quiet minutes; BENCH_PROXY="--rounds 1 --clients 64" for less
+	@tests/deps.sh build bench-proxy
+	@$(MAKE) $(JOBS) KIND=release run-bench-proxy
 $(B)/states: $(B)/tests/docs/states.o $(B)/link/fsm.o
 	@$(LINK) $^ -o $@
 run-docs: $(B)/states
@@ -194,6 +202,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples proxy run-proxy storm-proxy run-storm run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
