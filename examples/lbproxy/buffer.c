@@ -110,15 +110,21 @@ bool buffers_add(struct buffers *buffers, struct buffer **buffer, const char *by
     return true;
 }
 
+/* What may be read into a buffer: the rest of a large one is for what a message grows by on its way out. */
+static size_t readable(const struct buffer *buffer)
+{
+    return buffer->room < BUFFER_SIZE ? buffer->room : BUFFER_SIZE;
+}
+
 size_t buffers_make_room(struct buffers *buffers, struct buffer **buffer)
 {
-    if ((*buffer)->end == (*buffer)->room) {
+    if ((*buffer)->end >= readable(*buffer)) {
         if ((*buffer)->start > 0)
             move_to_start(*buffer);
         else if ((*buffer)->room < BUFFER_LARGE)
             move_to_larger(buffers, buffer, BUFFER_LARGE);
     }
-    return (*buffer)->room - (*buffer)->end;
+    return readable(*buffer) - (*buffer)->end;
 }
 
 size_t buffer_held(const struct buffer *buffer)

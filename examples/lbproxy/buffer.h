@@ -11,7 +11,7 @@
 enum {
     BUFFER_SIZE = 65536, /* what is read at once, at most */
     BUFFER_SMALL = 4000,
-    BUFFER_LARGE = BUFFER_SIZE + 4000
+    BUFFER_LARGE = BUFFER_SIZE + 8192
 };
 
 struct buffer {

@@ -84,6 +84,13 @@ ssize_t client_read(struct client *client, void *bytes, size_t n)
     return got >= 0 ? got : failed(errno);
 }
 
+bool client_has_unread(const struct client *client)
+{
+    char byte;
+
+    return recv(client->io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 ssize_t client_writev(struct client *client, struct iovec *parts, int n)
 {
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)n};

@@ -3,6 +3,7 @@
 #define LBPROXY_CLIENT_H
 
 #include <ev.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -43,6 +44,9 @@ void client_want(struct client *client, int events);
 
 /** Returns bytes, 0 at end of file, LINKPOOL_EAGAIN or LINKPOOL_ELOST. */
 ssize_t client_read(struct client *client, void *bytes, size_t n);
+
+/** Whether bytes have come that were not read: closing would reset the connection, and what is on its way. */
+bool client_has_unread(const struct client *client);
 
 /** Returns bytes taken, LINKPOOL_EAGAIN or LINKPOOL_ELOST. */
 ssize_t client_writev(struct client *client, struct iovec *parts, int n);

@@ -2,6 +2,7 @@
 #include <linkpool/error.h>
 #include <string.h>
 
+#include "examples/lbproxy/counts.h"
 #include "examples/lbproxy/options.h"
 #include "examples/lbproxy/session.h"
 #include "examples/lbproxy/worker.h"
@@ -125,6 +126,9 @@ static bool open_tunnel(struct session *session, const char *at, size_t n)
     free_back(session);
     session->exchange.outcome = "upgraded";
     session->exchange.status = 101;
+    counts_request(session->counts, 101, session->exchange.waited,
+        pool_now(session->client.worker->pool) - session->exchange.started);
+    session->counts->bytes_from -= n; /* the tunnel counts them as they go on */
     session->phase = SESSION_TUNNEL;
     tunnel->counts = session->counts;
     tunnel->flows[UP].held = session->in;
@@ -163,8 +167,8 @@ static bool answer_over(struct session *session, size_t behind)
     struct exchange *exchange = &session->exchange;
 
     exchange->answer_whole = true;
-    exchange_release(
-        session, exchange->answer_keeps && behind == 0 && session->request.whole && buffer_held(session->up) == 0);
+    exchange_release(session, exchange->answer_keeps && behind == 0 && session->request.whole &&
+                                  buffer_held(session->up) == 0 && !exchange->deaf);
     return buffer_held(session->down) > 0 || exchange_end(session);
 }
 
@@ -218,8 +222,8 @@ static bool begin_answer(struct session *session, const struct head *head, size_
     exchange->spoken = buffer_held(session->down) > 0; /* the rest of an interim answer */
     exchange->status = head->status;
     exchange->framing = compose_framing(head, exchange->minor);
-    exchange->answer_keeps = head->keep_alive && head->framing != FRAMING_UNTIL_CLOSE && !head->identity &&
-                             !exchange->identity;
+    exchange->answer_keeps =
+        head->keep_alive && head->framing != FRAMING_UNTIL_CLOSE && !head->identity && !exchange->identity;
     exchange->close = !exchange->keep_alive || !session->request.whole || session->client.worker->draining ||
                       exchange->framing == FRAMING_UNTIL_CLOSE;
     terms.close = exchange->close;
@@ -262,10 +266,10 @@ static bool take_answer(struct session *session, const char *at, size_t n)
             return break_with(session, "another protocol, which nobody has asked for");
         if (!take_head(session, &worker->head, head_n, n))
             return false;
-        if (worker->head.status == 101)
-            return open_tunnel(session, at, n);
         if (session->lease.channel == NULL)
             return true; /* it broke the rules, and was answered in its place */
+        if (worker->head.status == 101)
+            return open_tunnel(session, at, n);
     }
     return take_body(session, at, n);
 }

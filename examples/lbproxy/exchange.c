@@ -36,18 +36,22 @@ static void on_channel_writable(struct channel *channel)
 static const struct channel_events channel_events = {.readable = on_channel_readable, .writable = on_channel_writable};
 
 /* Bytes that nobody has asked for, or an end, may have come since the loop last polled, and would be taken for the
- * answer: a turn under full load lasts milliseconds. */
-static bool is_quiet(struct session *session)
+ * answer: a turn under full load lasts milliseconds. Returns what it was, for the log; NULL: the link is quiet. */
+static const char *find_noise(struct session *session)
 {
     char byte;
+    ssize_t got = channel_read(session->lease.channel, &byte, 1);
 
-    return channel_read(session->lease.channel, &byte, 1) == LINKPOOL_EAGAIN;
+    if (got == LINKPOOL_EAGAIN)
+        return NULL;
+    return got > 0 ? "backend_broken" : got == 0 ? "backend_closed" : "backend_reset";
 }
 
 /* The link is there. */
 static bool join(struct session *session, struct parts *parts)
 {
     struct exchange *exchange = &session->exchange;
+    const char *noise;
 
     exchange->backend = pool_host_address(session->lease.host);
     exchange->reused = session->lease.reused;
@@ -55,11 +59,13 @@ static bool join(struct session *session, struct parts *parts)
     session->counts->leases++;
     session->counts->held++;
     session->channel_wants = LINKPOOL_READ;
+    exchange->deaf = false;
     message_begin(&session->answer, exchange->method == HTTP_HEAD ? MESSAGE_ANSWER_TO_HEAD : MESSAGE_ANSWER);
     channel_set_data(session->lease.channel, session);
     channel_watch(session->lease.channel, &channel_events, LINKPOOL_READ);
-    if (!is_quiet(session))
-        return upward_keep(session, parts) ? exchange_lost(session, "backend_closed") : exchange_cut(session, "full");
+    noise = find_noise(session);
+    if (noise != NULL)
+        return upward_keep(session, parts) ? exchange_lost(session, noise) : exchange_cut(session, "full");
     return upward_send(session, parts);
 }
 
@@ -126,6 +132,14 @@ void exchange_release(struct session *session, bool clean)
     pool_release(&session->lease, clean ? POOL_REUSE : POOL_DISCARD);
 }
 
+static const char *words_for(const char *outcome)
+{
+    if (strcmp(outcome, "backend_broken") == 0)
+        return "the backend has spoken before it was asked";
+    return strcmp(outcome, "backend_reset") == 0 ? "the backend has reset the connection without an answer"
+                                                 : "the backend has closed the connection without an answer";
+}
+
 /* Sent twice is only what nobody has seen, or what may be asked twice and was not answered. */
 bool exchange_lost(struct session *session, const char *outcome)
 {
@@ -137,10 +151,12 @@ bool exchange_lost(struct session *session, const char *outcome)
     if (exchange->answered)
         return exchange_cut(session, "cut");
     if (!again || exchange->tries >= MAX_TRIES)
-        return own_answer(session, 502, outcome, "the backend has closed the connection without an answer");
+        return own_answer(session, 502, outcome, words_for(outcome));
     session->counts->retries++;
     session->lease.avoid = lease->host; /* for it may be dying: its listener outlives its connections by a moment */
     exchange_release(session, false);
+    buffers_give(&session->client.worker->buffers, session->back); /* of the link that was lost */
+    session->back = NULL;
     if (session->up != NULL)
         session->up->start = 0;
     parts_begin(parts);
@@ -163,7 +179,7 @@ static void write_log(const struct session *session)
         .waited = exchange->waited,
         .total = pool_now(session->client.worker->pool) - exchange->started,
         .backend = exchange->backend,
-        .reused = exchange->tries == 0 ? -1 : exchange->reused,
+        .reused = exchange->backend == NULL ? -1 : exchange->reused,
         .tries = exchange->tries,
         .outcome = exchange->outcome,
     };
@@ -207,7 +223,7 @@ void exchange_forget(struct session *session)
 bool exchange_end(struct session *session)
 {
     bool is_over = session->exchange.close || session->client.worker->draining;
-    bool has_more = !session->request.whole || session->in != NULL;
+    bool has_more = !session->request.whole || session->in != NULL || (is_over && client_has_unread(&session->client));
 
     exchange_forget(session);
     message_begin(&session->request, MESSAGE_REQUEST);
@@ -231,9 +247,11 @@ bool exchange_cut(struct session *session, const char *outcome)
     struct exchange *exchange = &session->exchange;
 
     exchange->outcome = outcome;
-    if (!exchange->answered && session->phase == SESSION_EXCHANGE) {
+    if (!exchange->spoken && session->phase == SESSION_EXCHANGE) {
+        if (!exchange->answered)
+            counts_refuse(&session->client.worker->counts, 499);
         exchange->status = 499;
-        counts_refuse(&session->client.worker->counts, 499);
+        session->answered_by = NULL;
     }
     client_end(&session->client, CLIENT_BROKEN);
     return false;

@@ -8,10 +8,6 @@
 #include "examples/lbproxy/session.h"
 #include "examples/lbproxy/worker.h"
 
-enum {
-    MAX_DROPPED = 1 << 20 /* bytes of a client that hangs up neither */
-};
-
 /* ---- requests ---- */
 
 static void make_request_id(struct worker *worker, char id[REQUEST_ID_SIZE])
@@ -93,8 +89,10 @@ static bool begin_exchange(struct session *session, const struct head *head, siz
     remember(session, head);
     if (session->address[0] == '\0')
         socket_peer_host(session->client.io.fd, session->address);
-    if (!compose(session, head, head_n))
+    if (!compose(session, head, head_n)) {
+        session->exchange.close = true; /* what is behind the head was not kept */
         return own_answer(session, 503, "full", "out of memory");
+    }
     if (!upward_take(session, rest, n, parts))
         return false;
     if (session->phase != SESSION_EXCHANGE || session->exchange.answered)
@@ -113,8 +111,10 @@ static bool take_request(struct session *session, const char *at, size_t n)
     if (step == MESSAGE_MORE)
         return await_head(session, at, n);
     session->head_is_partial = false;
-    if (step == MESSAGE_WHOLE)
+    if (step == MESSAGE_WHOLE) {
         step = message_head(request, at, head_n, &worker->head);
+        session->exchange.method = worker->head.method; /* a HEAD is refused without a body */
+    }
     if (step == MESSAGE_BAD)
         return own_refuse(session, &request->fault, "refused");
     return begin_exchange(session, &worker->head, head_n, at + head_n, n - head_n);
@@ -157,8 +157,8 @@ static bool reads_client(const struct session *session)
 {
     if (session->phase != SESSION_EXCHANGE)
         return true;
-    if (session->exchange.answer_whole)
-        return false; /* it has only to take its answer: should it go, that is heard in writing */
+    if (session->exchange.answer_whole || session->exchange.deaf) /* should it go, that is heard in writing */
+        return !session->request.whole && session->dropped < SESSION_MAX_DROPPED;
     if (!session->request.whole && session->lease.channel != NULL && buffer_held(session->in) == 0)
         return is_up_sent(session);
     return buffer_held(session->in) < BUFFER_SMALL;
@@ -188,7 +188,7 @@ static bool has_input(const struct session *session)
     if (session->phase == SESSION_REQUEST)
         return !session->head_is_partial;
     return session->phase == SESSION_EXCHANGE && !session->request.whole && session->lease.channel != NULL &&
-           is_up_sent(session);
+           is_up_sent(session) && !session->exchange.deaf;
 }
 
 static bool take_input(struct session *session)
@@ -228,7 +228,7 @@ static bool linger(struct session *session)
     if (got == LINKPOOL_EAGAIN)
         return true;
     session->dropped += got > 0 ? (size_t)got : 0;
-    if (got > 0 && session->dropped < MAX_DROPPED)
+    if (got > 0 && session->dropped < SESSION_MAX_DROPPED)
         return true;
     client_end(&session->client, got == 0 ? CLIENT_SERVED : CLIENT_BROKEN);
     return false;

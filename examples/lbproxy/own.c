@@ -76,7 +76,6 @@ bool own_refuse(struct session *session, const struct fault *fault, const char *
         return exchange_cut(session, "cut");
     if (session->phase == SESSION_REQUEST) {
         session->phase = SESSION_EXCHANGE;
-        exchange->method = HTTP_GET;
         exchange->minor = 1;
         exchange->started = pool_now(session->client.worker->pool);
         if (session->address[0] == '\0')

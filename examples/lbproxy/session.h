@@ -19,6 +19,10 @@
 
 struct backend_counts;
 
+enum {
+    SESSION_MAX_DROPPED = 1 << 20 /* bytes of a client whose request nobody reads any more */
+};
+
 enum session_phase {
     SESSION_REQUEST,  /* between requests, or a part of a head has come */
     SESSION_EXCHANGE, /* a request is under way */
@@ -35,6 +39,7 @@ struct exchange {
     bool repeatable;      /* GET, HEAD, OPTIONS or TRACE, without a body */
     bool request_chunked; /* its body goes out in chunks */
     bool identity;        /* its link is logged in as its user, and nobody else's then */
+    bool deaf;            /* its link takes no more of it; what the backend has said may still come */
     bool answered;        /* the head of a final answer has been composed */
     bool spoken;          /* and a byte of it has gone out */
     bool answer_whole;    /* and nothing is to come after what is in `down` */
@@ -70,7 +75,7 @@ struct session {
     struct message request, answer;
     struct tunnel tunnel;
     bool head_is_partial;      /* what is in `in` is no whole head */
-    size_t dropped;            /* bytes read while lingering */
+    size_t dropped;            /* bytes read of what nobody wants any more */
     char address[SOCKET_HOST]; /* the client's, without a port; "" until it is needed */
 };
 

@@ -88,6 +88,17 @@ static bool account(struct session *session, struct parts *parts, size_t sent)
     return true;
 }
 
+/* The backend takes no more, but what it said before may be unread yet: an early answer, most of all. */
+static bool stop_sending(struct session *session)
+{
+    if (session->lease.bytes_sent == 0)
+        return exchange_lost(session, "backend_reset");
+    session->exchange.deaf = true;
+    if (session->up != NULL)
+        session->up->start = session->up->end; /* a second try begins at 0 */
+    return buffer_held(session->down) > 0 || downward_pump(session);
+}
+
 bool upward_send(struct session *session, struct parts *parts)
 {
     size_t held = buffer_held(session->up);
@@ -103,8 +114,8 @@ bool upward_send(struct session *session, struct parts *parts)
     if (!account(session, parts, sent > 0 ? (size_t)sent : 0))
         return false;
     if (sent < 0 && sent != LINKPOOL_EAGAIN)
-        return exchange_lost(session, "backend_reset");
-    if (sent > 0)
+        return stop_sending(session);
+    if (sent > 0 || session->client.clock != CLOCK_BODY) /* a link that takes nothing has its time too */
         moved(session);
     return true;
 }
@@ -146,17 +157,29 @@ static bool gather(struct session *session)
     return buffers_add(&worker->buffers, &session->in, worker->scratch, (size_t)got) || exchange_cut(session, "full");
 }
 
+/* Nobody reads the request any more, but a client may not read its answer before it has said all. */
+static bool drop(struct session *session)
+{
+    ssize_t got = client_read(&session->client, session->client.worker->scratch, BUFFER_SIZE);
+
+    if (got != LINKPOOL_EAGAIN)
+        session->dropped += got > 0 ? (size_t)got : SESSION_MAX_DROPPED; /* no more comes */
+    return true;
+}
+
 bool upward_pump(struct session *session)
 {
     bool dry = false;
 
+    if (!session->request.whole && (session->exchange.answer_whole || session->exchange.deaf))
+        return drop(session);
     if (session->request.whole || session->lease.channel == NULL || buffer_held(session->up) > 0)
         return gather(session);
     for (int i = 0; i < READS_A_TURN && !dry; i++) {
         if (!pump_once(session, &dry))
             return false;
         if (session->phase != SESSION_EXCHANGE || session->request.whole || session->lease.channel == NULL ||
-            buffer_held(session->up) > 0)
+            buffer_held(session->up) > 0 || session->exchange.deaf)
             return true;
     }
     return true;

@@ -50,7 +50,8 @@ static void put_upgrade(struct writer *writer, const struct head *head)
 
 /* Fields that the proxy writes itself, as they were given. */
 struct given {
-    unsigned forwarded, via, ids;
+    bool forwarded, via;
+    unsigned ids;
     struct text id;
 };
 
@@ -63,10 +64,10 @@ static void put_request_field(
     case FIELD_X_FORWARDED_PROTO:
         return;
     case FIELD_X_FORWARDED_FOR:
-        given->forwarded++;
+        given->forwarded = true;
         return;
     case FIELD_VIA:
-        given->via++;
+        given->via = true;
         return;
     case FIELD_X_REQUEST_ID:
         given->ids++;
@@ -101,7 +102,7 @@ static void put_own_fields(
     struct writer *writer, const struct head *head, const struct request_terms *terms, const struct given *given)
 {
     PUT(writer, "X-Forwarded-For: ");
-    if (given->forwarded > 0)
+    if (given->forwarded)
         put_joined(writer, head, FIELD_X_FORWARDED_FOR);
     put_string(writer, terms->client);
     PUT(writer, "\r\nX-Forwarded-Proto: http\r\nX-Request-Id: ");
@@ -110,7 +111,7 @@ static void put_own_fields(
     else
         put_string(writer, terms->request_id);
     PUT(writer, "\r\n");
-    put_via(writer, head, given->via > 0);
+    put_via(writer, head, given->via);
 }
 
 static void put_request_line(struct writer *writer, const struct head *head, const char *authority)

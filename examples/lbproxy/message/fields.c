@@ -30,6 +30,9 @@ enum field_name field_find(struct text name)
     case 4:
         NAME("host", FIELD_HOST);
         break;
+    case 5:
+        NAME("close", FIELD_CLOSE);
+        break;
     case 6:
         NAME("expect", FIELD_EXPECT);
         break;
@@ -77,6 +80,7 @@ enum field_name field_find(struct text name)
 bool field_is_hop(enum field_name name)
 {
     switch (name) {
+    case FIELD_CLOSE:
     case FIELD_CONNECTION:
     case FIELD_HTTP2_SETTINGS:
     case FIELD_KEEP_ALIVE:

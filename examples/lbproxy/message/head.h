@@ -24,6 +24,7 @@ struct text {
 enum field_name {
     FIELD_OTHER,
     FIELD_AUTHORIZATION,
+    FIELD_CLOSE, /* reserved (RFC 9112, section 9.6): Connection: close would name it */
     FIELD_CONNECTION,
     FIELD_CONTENT_LENGTH,
     FIELD_EXPECT,
@@ -73,7 +74,8 @@ struct head {
     bool keep_alive;       /* its sender can go on with another message */
     bool expects_continue; /* requests: Expect: 100-continue, on HTTP/1.1 */
     bool upgrade;          /* Connection: upgrade, and one Upgrade field, of another name than h2c */
-    bool identity;              /* a login that is the connection's is under way: NTLM or Negotiate */
+    bool identity;         /* a login that is the connection's is under way: NTLM or Negotiate */
+    bool names_fields;     /* Connection names fields, which may be in the trailer too */
     unsigned n_fields;
     struct field fields[HEAD_MAX_FIELDS];
 };

@@ -239,6 +239,7 @@ enum message_step message_head(struct message *message, const char *bytes, size_
     if (used != rest.n ||
         message->whole != (head->framing == FRAMING_NONE || (head->framing == FRAMING_LENGTH && head->length == 0)))
         return message__refuse(message, differ);
+    message->drops_trailer = head->names_fields;
     guard_begin(&message->guard, head->framing == FRAMING_CHUNKED);
     return MESSAGE_WHOLE;
 }

@@ -46,6 +46,7 @@ struct message {
     struct text name, value;
     struct parts *parts; /* while message_body() runs */
     struct guard guard;  /* of what frames a chunked body */
+    bool drops_trailer;  /* its fields may be for one connection alone */
     char *trailer;       /* "Name: value\r\n" for each field that may go on; NULL: none; owned */
     size_t trailer_n;
     size_t trailer_name_n, trailer_value_n; /* of the field under way, which is not in trailer_n yet */

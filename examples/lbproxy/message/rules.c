@@ -36,11 +36,27 @@ struct found {
 };
 
 /* Schemes that log a connection in, not a request (RFC 4559, section 6): who has its link next would be that user. */
-static bool logs_connection_in(struct text value)
+static bool logs_connection_in(struct text scheme)
 {
-    struct text scheme = {value.at, chars_span(value.at, value.n, CHAR_TOKEN)};
-
     return text_is(scheme, "ntlm") || text_is(scheme, "negotiate");
+}
+
+static struct text first_word(struct text value)
+{
+    return (struct text){value.at, chars_span(value.at, value.n, CHAR_TOKEN)};
+}
+
+/* Offers may stand behind one another, between parameters: any word counts. */
+static bool offers_login(struct text value)
+{
+    for (size_t n; value.n > 0; value = (struct text){value.at + n, value.n - n}) {
+        struct text word = first_word(value);
+
+        if (logs_connection_in(word))
+            return true;
+        n = word.n > 0 ? word.n : 1;
+    }
+    return false;
 }
 
 static void find(struct head *head, struct found *found)
@@ -67,8 +83,10 @@ static void find(struct head *head, struct found *found)
             found->connections++;
             break;
         case FIELD_AUTHORIZATION:
+            head->identity = head->identity || logs_connection_in(first_word(field->value));
+            break;
         case FIELD_WWW_AUTHENTICATE:
-            head->identity = head->identity || logs_connection_in(field->value);
+            head->identity = head->identity || offers_login(field->value);
             break;
         case FIELD_EXPECT:
             found->expect = field;
@@ -141,6 +159,8 @@ static const struct fault *take_option(struct head *head, struct found *found, s
         found->keep_alive = true;
     else if (text_is(option, "upgrade"))
         found->upgrade_option = true;
+    else
+        head->names_fields = true;
     mark_hop(head, option);
     return NULL;
 }

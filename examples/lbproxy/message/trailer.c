@@ -8,15 +8,18 @@
 #include "examples/lbproxy/message/internal.h"
 
 static const struct fault no_memory = {503, "out of memory"};
+static const struct fault too_large = {400, "the trailer is too large"};
 static const struct fault forbidden = {400, "a field that may not be in a trailer"};
 
-/* The guard has bounded all fields together as they are written here, so there is room. */
+/* The guard has bounded all fields together as they are written here: there is room, or the two differ. */
 static void put(struct message *message, size_t offset, const char *at, size_t n)
 {
     if (message->trailer == NULL)
         message->trailer = malloc(MESSAGE_MAX_TRAILER);
     if (message->trailer == NULL)
         message__refuse(message, no_memory);
+    else if (message->trailer_n + offset + n > MESSAGE_MAX_TRAILER)
+        message__refuse(message, too_large);
     else if (n > 0)
         memcpy(message->trailer + message->trailer_n + offset, at, n);
 }
@@ -36,7 +39,8 @@ void trailer__value(struct message *message, const char *at, size_t n)
 /* Those that the proxy writes itself; of requests also names with '_', as in the head. */
 static bool is_left_out(const struct message *message, struct text name, enum field_name known)
 {
-    return field_is_kept(known) || (name.n > 12 && text_is((struct text){name.at, 12}, "x-forwarded-")) ||
+    return message->drops_trailer || field_is_kept(known) ||
+           (name.n > 12 && text_is((struct text){name.at, 12}, "x-forwarded-")) ||
            (message->kind == MESSAGE_REQUEST && memchr(name.at, '_', name.n) != NULL);
 }
 
