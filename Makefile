@@ -113,11 +113,23 @@ unit conformance matrix figures outside ids:
 TESTS = $(SUITES) $(EXAMPLE_TESTS)
 tests: ## all that `test` and `bench` run, built only
 	@$(MAKE) $(JOBS) KIND=release all $(BENCHES:%=$(BUILD)/release/bench/%)
-	@$(MAKE) $(JOBS) KIND=debug $(TESTS:%=$(BUILD)/debug/%)
+	@$(MAKE) $(JOBS) KIND=debug $(TESTS:%=$(BUILD)/debug/%) $(REPLAYS:$(B)/%=$(BUILD)/debug/%)
 test: ## all tests, in under 3 minutes; installs what is missing
 	@tests/deps.sh build test
 	@$(MAKE) tests
-	@for test in $(TESTS) outside; do $(MAKE) KIND=debug run-$$test || exit 1; done
+	@for test in $(TESTS) replays outside; do $(MAKE) KIND=debug run-$$test || exit 1; done
+REPLAYS  = $(B)/replay_request $(B)/replay_answer
+$(REPLAYS): $(B)/replay_%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o \
+        $(call objects,$(addprefix tests/message/,driver.c check.c oracle.c)) $(B)/libexamples.a
+	@$(LINK) $^ $(LIBS_examples) -o $@
+run-replays: $(REPLAYS)
+	$(B)/replay_request tests/fuzz/corpus/request/*
+	$(B)/replay_answer tests/fuzz/corpus/answer/*
+FUZZ_SECONDS ?= 60
+fuzz: ## what lbproxy parses and writes, fuzzed for FUZZ_SECONDS a side, then planted faults, each found within a minute
+	@tests/deps.sh build check
+	tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/fuzz
+	tests/fuzz/planted.sh $(BUILD)/fuzz-controls
 STORM    = $(B)/storm_client $(B)/storm_backend
 $(B)/stream $(B)/http_stream: $(B)/%: $(B)/tests/proxy/%.o $(B)/libexamples.a
 	@echo "  LD $@"
@@ -142,13 +154,14 @@ controls: ## planted faults: each must turn its run red
 	@$(MAKE) $(JOBS) KIND=asan $(BUILD)/asan/controls
 	@$(MAKE) $(JOBS) KIND=debug $(BUILD)/debug/controls
 	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
+CORE_SUITES = $(filter-out message figures,$(SUITES))
 # Under valgrind a test takes a second more: those of arithmetic, of the system and of the testing kit go without.
-CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|access_log|status)/*
+CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*)/*
 check: controls ## the tests under the sanitizers, the core's under valgrind
 	@$(MAKE) $(JOBS) KIND=asan lib $(TESTS:%=$(BUILD)/asan/%)
-	@for test in $(TESTS) outside; do $(MAKE) KIND=asan run-$$test || exit 1; done
-	@$(MAKE) $(JOBS) KIND=debug $(SUITES:%=$(BUILD)/debug/%)
-	for suite in $(SUITES); do tests/valgrind.sh $(BUILD)/debug/$$suite --filter '$(CORE_TESTS)' || exit 1; done
+	@for test in $(TESTS) replays outside; do $(MAKE) KIND=asan run-$$test || exit 1; done
+	@$(MAKE) $(JOBS) KIND=debug $(CORE_SUITES:%=$(BUILD)/debug/%)
+	for suite in $(CORE_SUITES); do tests/valgrind.sh $(BUILD)/debug/$$suite --filter '$(CORE_TESTS)' || exit 1; done
 verify-ids: ## one change of the library's source an id must turn its test red
 	tests/verify-ids.sh $(BUILD)/verify
 cover: ## lines and branches of the library that the tests reach
@@ -203,5 +216,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
-        clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids
+        clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

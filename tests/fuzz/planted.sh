@@ -1,0 +1,52 @@
+#!/bin/bash
+# planted.sh - faults planted in a copy of the parser and the writer: each must be found by the fuzz targets within a
+# minute. The exit status is 0 when all were.
+#
+# Usage: planted.sh BUILD [NAME]    all of them, or one
+set -u
+[ $# -ge 1 ] || { sed -n 's/^# Usage: //p' "$0" >&2; exit 2; }
+mkdir -p "$1"
+build=$(cd "$1" && pwd)
+only=${2:-}
+cd "$(dirname "$0")/../.." || exit 1
+missed=0
+
+# plant NAME TARGET FILE SED: the change must change something. FILE may be a pattern.
+plant()
+{
+    local tree=$build/$1 begin=$SECONDS message=examples/lbproxy/message
+    [ -z "$only" ] || [ "$only" = "$1" ] || return 0
+    rm -rf "$tree"
+    mkdir -p "$tree/examples/lbproxy" "$tree/tests"
+    cp -r examples/lbproxy/message "$tree/examples/lbproxy/"
+    cp -r tests/message tests/fuzz "$tree/tests/"
+    # shellcheck disable=SC2086
+    sed -i "$4" "$tree/$message/"$3
+    if diff -rq "$message" "$tree/$message" >"$tree/changed"; then
+        echo "$1: the fault is not planted"
+        missed=1
+        return
+    fi
+    if "$tree/tests/fuzz/run.sh" 60 "$tree/build" "$2" >"$tree/log" 2>&1; then
+        echo "$1: not found in $((SECONDS - begin)) s"
+        missed=1
+    elif grep -q 'a fault; see' "$tree/log"; then
+        echo "$1: found in $((SECONDS - begin)) s, building included"
+        grep -m 1 -E 'does not hold|SUMMARY|runtime error' "$tree/log" | sed 's|^.*/||; s/^/    /'
+    else
+        echo "$1: does not build; see $tree/log"
+        missed=1
+    fi
+}
+
+plant two-hosts request rules.c 's/found->hosts > 1/false/'
+plant length-and-encoding request '*.c' 's/found->lengths > 0 && found->encodings > 0/false/
+    s/\(llhttp_init(&message->parser.*\);$/\1;\n    llhttp_set_lenient_chunked_length(\&message->parser, 1);/'
+plant hop-fields answer compose.c 's/!field->hop && //'
+plant skip-one-more request parts.c 's/iov_base + n, iov/iov_base + n + 1, iov/'
+plant chunk-end answer guard.c "s/if (byte != (unsigned char)wanted)/if (wanted == '\\\\n' \&\& byte != '\\\\n')/"
+plant scan-past request scan.c 's/lf != NULL ? end : n;/lf != NULL ? end : n + 1;/'
+plant trailer-parts request trailer.c 's/trailer_name_n += n/trailer_name_n = n/'
+plant connection-options answer rules.c 's/mark_hop(head, option);/if (found->options < 2) &/'
+plant bare-lf request scan.c "s/line_n == 0 || lf\[-1\] != '.r'/line_n == 0/"
+exit "$missed"
