@@ -147,6 +147,17 @@ run-storm: examples $(STORM)
 storm-proxy: ## 200,000 requests through lbproxy while its backends die, stall and answer twice
 	@tests/deps.sh build
 	@$(MAKE) $(JOBS) run-storm
+STORM_SIM = $(B)/sim_storm $(B)/sim_storm_picture
+$(B)/sim_storm: $(call objects,$(addprefix tests/sim/storm/,main.c cases.c storm.c))
+$(B)/sim_storm_picture: $(call objects,$(addprefix tests/sim/storm/,picture.c storm.c))
+$(STORM_SIM): $(B)/liblinkpool.a
+	@echo "  LD $@"
+	@$(LINK) $(filter %.o,$^) $(B)/liblinkpool.a $(LIBS) -o $@
+run-sim-storm: $(B)/sim_storm
+	$(B)/sim_storm
+storm: ## 10,000 links lose their server at once, in virtual time: figures and gates
+	@tests/deps.sh build
+	@$(MAKE) $(JOBS) KIND=release run-sim-storm
 proxy: ## lbproxy before nginx, redis, node, apache2 and python, with curl, wrk, ab, hey and redis-benchmark
 	@tests/deps.sh build proxy
 	@$(MAKE) $(JOBS) run-proxy
@@ -185,9 +196,11 @@ bench-proxy: ## lbproxy beside nginx and haproxy, 10 quiet minutes; BENCH_PROXY=
 	@$(MAKE) $(JOBS) KIND=release run-bench-proxy
 $(B)/states: $(B)/tests/docs/states.o $(B)/link/fsm.o
 	@$(LINK) $^ -o $@
-run-docs: $(B)/states
+run-docs: $(B)/states $(B)/sim_storm_picture
 	$(B)/states >docs/states.md
-docs: ## docs/states.md from the table of states, and the manual pages as text in BUILD/docs
+	$(B)/sim_storm_picture >$(B)/storm.svg
+	@mv $(B)/storm.svg docs/storm.svg
+docs: ## docs/states.md from the table of states, docs/storm.svg from the storms, and the manual pages as text in BUILD/docs
 	@$(MAKE) run-docs
 	@mkdir -p $(BUILD)/docs
 	@for page in $(notdir $(wildcard docs/*.[1-8])); do \
@@ -215,6 +228,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -97,7 +97,8 @@ struct pool_host {
     struct link *lists[PLACES]; /* utlist. IDLE: READY, unleased, the latest used first; PARTIAL: leased, with room;
                                    BUSY: without; OPENING; RESTING: BACKOFF or OFFLINE, one at most */
     uint32_t n_idle, n_leased;
-    uint16_t connect_limit, successes;
+    uint16_t connect_limit;
+    uint16_t successes;       /* since the limit last changed; while it is brisk: up to where it is */
     uint8_t state;            /* enum link_state: as last told to its targets */
     bool is_down : 1;         /* as last told to its targets */
     bool is_listed : 1;       /* while a target's list is made: it is in it */
@@ -109,6 +110,8 @@ struct pool_host {
     bool draining : 1;        /* out of service */
     bool closing : 1;         /* what is not needed is being closed */
     bool start_asked : 1;     /* pool_host_start(): a first link, ahead of use */
+    bool brisk : 1;           /* the opening limit gains one a success */
+    bool died_young : 1;      /* one of the failures since it was last stable was the end of a READY link */
     bool probe_due : 1;       /* the probe's time has come, and a bound of the pool is in its way */
     struct link_node timer;   /* the coldest idle link, or the end of a host nobody needs; may ring early */
     struct link_node coldest; /* in the pool's heap, by the coldest idle link's idle_since; may be early */
@@ -118,7 +121,9 @@ struct pool_host {
     uint32_t n[LINK_STATES]; /* links in each state */
     uint32_t n_memory;       /* links whose memory has not gone */
     uint32_t pins;
+    uint32_t expected_room; /* what an attempt is taken to serve */
     double first_failure, last_delay, failed_at;
+    double counted_at; /* the last failure that counted; links READY by then belong to it */
     double not_before; /* no attempt before this: the spread after a loss */
     union {
         double keep_after;     /* needed: what is kept up is not opened before this */
@@ -132,7 +137,6 @@ struct pool_host {
     uint32_t asked_at, tried_at; /* tickets, cut: asked since the last try, the probe goes on */
     uint32_t failures;           /* since it was last stable */
     uint32_t opened, connected, failures_seen;
-    uint32_t expected_room;  /* what an attempt is taken to serve */
     struct pool_name *names; /* texts that lead here */
     UT_hash_handle hh;       /* by key, which follows; also the pool's list */
 };

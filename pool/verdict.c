@@ -48,6 +48,13 @@ static void spread(struct pool_host *host, bool leases_too)
 
 /* ---- the opening limit ---- */
 
+static void set_limit(struct pool_host *host, unsigned limit)
+{
+    host->connect_limit = (uint16_t)limit;
+    host->successes = 0;
+    host->brisk = false;
+}
+
 static void lower_limit(struct pool_host *host)
 {
     double now = pool__now(pool__of(host));
@@ -55,16 +62,34 @@ static void lower_limit(struct pool_host *host)
     if (host->failed || now - host->halved_at < host->owner.terms->connect_timeout)
         return; /* a probe says nothing of load; and one wave of time-outs is one event */
     host->halved_at = now;
-    host->connect_limit = (uint16_t)(host->connect_limit > 1 ? host->connect_limit / 2 : 1);
-    host->successes = 0;
+    set_limit(host, host->connect_limit > 1 ? host->connect_limit / 2 : 1);
+}
+
+/* What it can take was learned of a server that is gone. A few attempts tell whether the next is there; up to half of
+ * what the last could take, the limit comes back fast. */
+static void begin_limit_anew(struct pool_host *host)
+{
+    unsigned first = pool__options(host)->first_connecting, half = host->connect_limit / 2;
+
+    if (host->connect_limit <= first)
+        return;
+    set_limit(host, first);
+    if (half > first) {
+        host->brisk = true;
+        host->successes = (uint16_t)half;
+    }
 }
 
 static void raise_limit(struct pool_host *host)
 {
-    if (++host->successes < host->connect_limit || host->connect_limit >= pool__options(host)->max_connecting)
+    if (host->connect_limit >= pool__options(host)->max_connecting)
         return;
-    host->connect_limit++;
-    host->successes = 0;
+    if (host->brisk) {
+        if (++host->connect_limit >= host->successes)
+            set_limit(host, host->connect_limit);
+    } else if (++host->successes >= host->connect_limit) {
+        set_limit(host, host->connect_limit + 1u);
+    }
 }
 
 /* ---- failure ---- */
@@ -79,6 +104,19 @@ static bool has_waiters(const struct pool_host *host)
     return false;
 }
 
+/* What has begun by now, and what is READY by now, fails for reasons of before. */
+static void count_to_here(struct pool_host *host)
+{
+    host->failed_attempts_to = host->owner.core->serial;
+    host->counted_at = link__now(host->owner.core);
+}
+
+/* An attempt that came up after the last failure has told something new: its end is another event. */
+static bool belongs_to_the_last_failure(const struct pool_host *host, const struct link *link, bool ready)
+{
+    return link->fsm.generation <= host->failed_attempts_to && (!ready || link->since <= host->counted_at);
+}
+
 /* Counts one more failure. Answers the backoff's delay. */
 static double count_failure(struct pool_host *host, const struct link_end *end)
 {
@@ -88,8 +126,10 @@ static double count_failure(struct pool_host *host, const struct link_end *end)
     if (!host->failures++) {
         host->first_failure = now;
         host->last_delay = 0;
+        host->died_young = false;
     }
-    host->failed_attempts_to = core->serial;
+    host->died_young = host->died_young || was_ready(end);
+    count_to_here(host);
     delay = backoff_delay(&host->owner.terms->backoff,
         &(struct backoff_history){.attempt = host->failures,
             .elapsed = now - host->first_failure,
@@ -106,7 +146,7 @@ static const double no_more_retry = 60;
 static struct link_next failure(struct link *link, struct pool_host *host, const struct link_end *end)
 {
     struct link_next rest = {LINK_EV_END_REST, 0};
-    bool belongs_to_the_last = link->fsm.generation <= host->failed_attempts_to;
+    bool belongs_to_the_last = belongs_to_the_last_failure(host, link, was_ready(end));
     double delay;
 
     if (other_attempts(host, end)) { /* the last of them is the verdict */
@@ -129,6 +169,7 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
     }
     delay = count_failure(host, end);
     host->failed = true;
+    begin_limit_anew(host);
     if (delay < 0)
         return (struct link_next){LINK_EV_END_OUT, 0};
     return (struct link_next){LINK_EV_END_RETRY, delay};
@@ -153,6 +194,8 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     }
     if (was_opening(end) && end->reason == LINK_TIMED_OUT)
         lower_limit(host);
+    if (end->kind != LINK_END_QUIET && was_ready(end) && !others_are_ready(host, end))
+        begin_limit_anew(host);
     if (pool__of(host)->freed || ((pool__of(host)->draining || host->draining) && !has_waiters(host)))
         return rest;
     switch (end->kind) {
@@ -180,13 +223,16 @@ void pool__succeeded(struct link *link)
     host->start_asked = false;
     host->connected++;
     raise_limit(host);
+    if (host->failures && host->died_young && host->n[LINK_READY] + host->n[LINK_RESETTING] <= 1 &&
+        host->keep_after <= link__now(host->owner.core))
+        keep_after(host, host->last_delay); /* so it was before it died: it is to last a little first */
 }
 
 void pool__proven(struct link *link)
 {
     struct pool_host *host = pool__host_of(link);
 
-    if (link->fsm.generation > host->failed_attempts_to)
+    if (!belongs_to_the_last_failure(host, link, true))
         host->failures = 0;
 }
 
@@ -236,7 +282,7 @@ void pool__retry(struct link *link)
 void pool__reset_host_backoff(struct pool_host *host)
 {
     host->failures = 0;
-    host->failed_attempts_to = pool__of(host)->core.serial; /* what is under way fails for reasons of before */
+    count_to_here(host);
     host->not_before = host->keep_after = 0;
     if (!host->n[LINK_OFFLINE] && (host->n[LINK_BACKOFF] || host->failed))
         forget(host);
@@ -248,7 +294,7 @@ void pool__bring_back(struct pool_host *host)
     host->failed = host->failed && host->lists[PLACE_RESTING];
     host->holding = host->holding && pool__opening(host);
     host->failures = 0;
-    host->failed_attempts_to = pool__of(host)->core.serial; /* what is under way fails for reasons of before */
+    count_to_here(host);
     host->not_before = host->keep_after = 0;
     if (host->n[LINK_OFFLINE])
         forget(host);

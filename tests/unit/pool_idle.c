@@ -285,6 +285,48 @@ Test(pool_idle, min_links_come_back_spread_after_an_end_that_was_not_ours)
     }
 }
 
+Test(pool_idle, where_a_link_died_young_the_first_lasts_a_backoff_before_the_others_are_kept_up)
+{
+    struct fake_world world;
+
+    struct testing_peer *peer = begin_kept_up(&world, 4);
+    struct pool_host *host = pool_host(world.pool, a);
+    fake_run(&world, 1);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 4));
+    for (unsigned death = 1; death <= 8; death++) {
+        testing_peer_cut(peer, LINK_RESET); /* a second old at most: again and again */
+        fake_run(&world, 0.001);
+        cr_assert(eq(uint, fake_host_stats(host).failures, death));
+        double wait = fake_host_stats(host).retry_in;
+        unsigned before = testing_peer_attempts(peer);
+        fake_run(&world, wait + 0.9 * wait); /* the probe came up, and has lasted for most of it */
+        cr_assert(eq(uint, testing_peer_attempts(peer), before + 1));
+        cr_assert(eq(uint, testing_peer_open(peer), 1));
+    }
+    fake_run(&world, 2.1); /* it lasts */
+    cr_assert(eq(uint, testing_peer_open(peer), 4));
+    fake_world_end(&world);
+}
+
+Test(pool_idle, where_a_link_died_young_those_who_wait_are_served_at_once)
+{
+    struct fake_user users[3] = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin_kept_up(&world, 4);
+    pool_host(world.pool, a);
+    fake_run(&world, 1);
+    testing_peer_cut(peer, LINK_RESET);
+    fake_run(&world, 0.001);
+    for (int i = 0; i < 3; i++) {
+        users[i].lease = (struct pool_lease){.flags = POOL_WAIT_FOR_READY};
+        fake_ask(&world, &users[i], a);
+    }
+    fake_run(&world, 0.21); /* the first backoff */
+    cr_assert(eq(uint, world.told, 3));
+    fake_world_end(&world);
+}
+
 Test(pool_idle, min_links_are_probed_for_without_anybody_asking)
 {
     struct fake_world world;

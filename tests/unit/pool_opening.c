@@ -104,6 +104,67 @@ Test(pool_opening, the_time_out_of_a_probe_halves_nothing)
     fake_world_end(&world);
 }
 
+/* A host of one attempt at once to begin with, 20 links READY and a limit of 6. */
+static struct testing_peer *learn(struct fake_world *world, struct fake_user *users)
+{
+    fake_world_begin(world);
+    world->host.first_connecting = 1;
+    fake_world_open(world);
+    struct testing_peer *peer = fake_echo(world, a);
+    ask_many(world, users, 20, a);
+    fake_run(world, 11);
+    cr_assert(eq(uint, fake_host_stats(fake_host(world, a)).connect_limit, 6)); /* 1 + 2 + 3 + 4 + 5 <= 20 */
+    return peer;
+}
+
+Test(pool_opening, a_host_that_has_lost_its_last_link_begins_with_few_attempts_again)
+{
+    struct fake_user users[20] = {0}, others[8] = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = learn(&world, users);
+    struct pool_host *host = fake_host(&world, a);
+    testing_conn_cut(testing_peer_conn(peer, 0), LINK_RESET);
+    pool_release(&users[0].lease, POOL_DISCARD);
+    fake_settle(&world);
+    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 6)); /* the others are there */
+    testing_peer_cut(peer, LINK_RESET);
+    for (int i = 1; i < 20; i++) { /* each meets the end, which makes it none of ours */
+        char byte;
+        channel_read(users[i].lease.channel, &byte, 1);
+        pool_release(&users[i].lease, POOL_DISCARD);
+    }
+    fake_settle(&world);
+    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 1));
+    fake_hold(&world, &others[0], a); /* one a success, to half of 6; */
+    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 2));
+    fake_hold(&world, &others[1], a);
+    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 3));
+    for (int i = 2; i < 4; i++)
+        fake_hold(&world, &others[i], a);
+    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 3)); /* from there one a limit's worth */
+    fake_hold(&world, &others[4], a);
+    cr_assert(eq(uint, fake_host_stats(host).connect_limit, 4));
+    fake_world_end(&world);
+}
+
+Test(pool_opening, a_host_that_fails_begins_with_few_attempts_again)
+{
+    struct fake_user users[20] = {0}, late = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = learn(&world, users);
+    end_all(users, 20); /* by us: the limit stays */
+    fake_settle(&world);
+    cr_assert(eq(uint, fake_host_stats(fake_host(&world, a)).connect_limit, 6));
+    testing_peer_behave(peer, TESTING_REFUSE);
+    fake_ask(&world, &late, a);
+    fake_settle(&world);
+    cr_assert(eq(int, late.status, LINKPOOL_EUNAVAILABLE));
+    cr_assert(eq(uint, fake_host_stats(fake_host(&world, a)).connect_limit, 1));
+    fake_world_end(&world);
+}
+
 /* ---- the limit of the pool ---- */
 
 Test(pool_opening, the_pools_limit_is_shared_at_most_half_for_one_host)

@@ -87,6 +87,50 @@ Test(pool_verdict, links_that_die_together_are_one_event)
     fake_world_end(&world);
 }
 
+Test(pool_verdict, what_came_up_after_a_failure_ends_as_another_though_it_had_begun_before)
+{
+    struct fake_user users[2] = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, TESTING_ACCEPT);
+    fake_hold(&world, &users[0], a);
+    struct pool_host *host = users[0].lease.host;
+    testing_peer_delay(peer, 0.1, 0);
+    fake_ask(&world, &users[1], a);
+    fake_settle(&world);
+    testing_peer_cut(peer, LINK_RESET); /* young, while the second is under way */
+    fake_give_back(&users[0]);
+    fake_settle(&world);
+    cr_assert(eq(uint, fake_host_stats(host).failures, 1));
+    fake_run(&world, 1);
+    cr_assert(eq(int, users[1].status, POOL_READY));
+    cr_assert(eq(uint, testing_peer_attempts(peer), 2));
+    testing_peer_cut(peer, LINK_RESET); /* young as well, but a second later: another event */
+    fake_give_back(&users[1]);
+    fake_settle(&world);
+    cr_assert(eq(uint, fake_host_stats(host).failures, 2));
+    fake_world_end(&world);
+}
+
+Test(pool_verdict, what_came_up_after_a_failure_and_lasts_proves_the_host)
+{
+    struct fake_user users[2] = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, TESTING_ACCEPT);
+    fake_hold(&world, &users[0], a);
+    testing_peer_delay(peer, 0.1, 0);
+    fake_ask(&world, &users[1], a);
+    fake_settle(&world);
+    testing_peer_cut(peer, LINK_RESET);
+    fake_give_back(&users[0]);
+    fake_run(&world, 9);
+    cr_assert(eq(uint, fake_host_stats(users[1].lease.host).failures, 1));
+    fake_run(&world, 2);
+    cr_assert(eq(uint, fake_host_stats(users[1].lease.host).failures, 0));
+    fake_world_end(&world);
+}
+
 Test(pool_verdict, what_began_before_the_last_failure_belongs_to_it)
 {
     struct fake_user users[2] = {0}, patient = {.lease = {.flags = POOL_WAIT_FOR_READY, .timeout = INFINITY}};
