@@ -10,6 +10,8 @@ import threading
 import time
 
 SIOCOUTQ = 0x5411
+SIOCINQ = 0x541b
+TCP_LISTEN = 10
 SOCK_DIAG_BY_FAMILY = 20
 NLMSG_ERROR = 2
 
@@ -41,6 +43,8 @@ class Diag(threading.local):
         answer = self.sock.recv(65536)
         if struct.unpack_from("=IH", answer)[1] == NLMSG_ERROR:
             return None
+        if answer[17] == TCP_LISTEN:
+            return None  # it stands for the connections that are gone
         return struct.unpack_from("=II", answer, 72)
 
 
@@ -53,16 +57,27 @@ def unsent(sock):
 
 
 def is_taken(sock):
-    """The peer's process has read all that was sent, or its socket is gone."""
+    """The peer's process has read all that was sent, or its socket is gone: then nothing is acknowledged any more."""
+    if sock.family == socket.AF_UNIX:
+        return unsent(sock) == 0  # the bytes are the sender's until they are read
     try:
-        if unsent(sock) != 0:
-            return False
+        left = unsent(sock)  # before the peer's queue is looked at: what is acknowledged later is there by then
         queues = diag.queues(sock.getpeername(), sock.getsockname())
     except OSError as error:
         if error.errno in (errno.ENOTCONN, errno.ECONNRESET, errno.EINVAL):
             return True
         raise
-    return queues is None or queues[0] == 0
+    return queues is None or left == 0 and queues[0] == 0
+
+
+def unread(sock):
+    """Bytes that have come and were not read."""
+    return struct.unpack("i", fcntl.ioctl(sock, SIOCINQ, b"\0\0\0\0"))[0]
+
+
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "T"
 
 
 def under_way(sock):
