@@ -99,6 +99,14 @@ int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lea
     return POOL_PENDING;
 }
 
+/* It lets those behind it pass. */
+static bool has_wish(const struct pool_claim *claim)
+{
+    const struct pool_lease *lease = pool__lease(claim);
+
+    return lease->flags & POOL_FRESH || lease->avoid;
+}
+
 void pool__unwait(struct pool_lease *lease)
 {
     struct pool_claim *claim = pool__claim(lease);
@@ -112,8 +120,8 @@ void pool__unwait(struct pool_lease *lease)
     DL_DELETE(line->first, claim);
     pool->n_waiting--;
     if (--line->n) {
-        if (was_first && line->target)
-            pool__look_again(line); /* the next may be one for another host */
+        if (line->target && (was_first || has_wish(line->first)))
+            pool__look_again(line); /* the next, or the next behind those with wishes, may be one for another host */
         return;
     }
     pool__unwant(line);

@@ -189,7 +189,7 @@ static void list_changed(struct pool_target *target)
             pool__serve(target->hosts[i]);
     }
     if (target->line.n)
-        pool__want(&target->line);
+        pool__look_again(&target->line);
 }
 
 void pool__members_put(struct pool_target *target, struct pool_members *list)

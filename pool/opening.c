@@ -52,11 +52,14 @@ static void leave_wanting(struct pool *pool, struct pool_line *line)
 void pool__unwant(struct pool_line *line)
 {
     struct pool *pool = pool_of(line);
+    bool starved = link__node_is_set(&line->starving);
 
     link__heap_clear(&pool->starving, &line->starving);
     /* What is kept up, and probes, are wanted without anybody in line: those are looked at once more. */
     if (!line->host)
         leave_wanting(pool, line);
+    else if (starved)
+        pool__want(line);
 }
 
 void pool__line_drop(struct pool *pool, struct pool_line *line)

@@ -50,10 +50,16 @@ void pool__serve(struct pool_host *host)
             pool__fail(lease, LINKPOOL_ENOMEM);
 }
 
+/* Whoever comes to the head of its line meanwhile may be one for a host that was passed already: once more then. */
 void pool__serve_target(struct pool_target *target)
 {
-    for (size_t i = 0; i < target->pick.n && target->line.n; i++)
-        pool__serve(target->hosts[i]);
+    unsigned n;
+
+    do {
+        n = target->line.n;
+        for (size_t i = 0; i < target->pick.n && target->line.n; i++)
+            pool__serve(target->hosts[i]);
+    } while (target->line.n && target->line.n < n);
 }
 
 void pool__serve_all(struct pool_host *host)

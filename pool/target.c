@@ -109,7 +109,7 @@ void pool__target_host_changed(
     if (is_down && !was_down && pool__all_down(target))
         pool__fail_line(&target->line, LINKPOOL_EUNAVAILABLE, true);
     if (target->line.n)
-        pool__want(&target->line);
+        pool__look_again(&target->line); /* its picker may take another now, be it in want of a link or not */
 }
 
 /* ---- coming ---- */

@@ -154,9 +154,8 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
         if (was_ready(end) &&
             !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
             delay = count_failure(host, end);
-            delay = delay < 0 ? no_more_retry : delay;
-            keep_after(host, delay);
-            if (!link->uses) /* it served nobody who waits: the next would not either */
+            keep_after(host, delay < 0 ? no_more_retry : delay);
+            if (!link->uses && delay > 0) /* it served nobody who waits: the next would not either */
                 host->not_before = pool__now(pool__of(host)) + delay;
         }
         return rest;

@@ -516,6 +516,130 @@ Test(regressions, who_comes_to_the_head_of_its_line_is_looked_at)
     fake_world_end(&world);
 }
 
+Test(regressions, who_is_next_behind_a_wish_is_looked_at)
+{
+    struct fake_user user = {0}, wish = {.lease = {.hash = 0, .flags = POOL_FRESH}},
+                     block = {.lease = {.timeout = 0.5, .hash = 0}}, next = {.lease = {.hash = 1}};
+
+    begin();
+    world.host.connect_timeout = 10;
+    fake_peer(&world, A, TESTING_BLACK_HOLE);
+    fake_echo(&world, B);
+    fake_world_open(&world);
+    fake_target(&world, "target", &hashed, (const char *const[]){A, B}, 2);
+    fake_hold(&world, &user, B);
+    cr_assert(eq(int, fake_ask(&world, &wish, "target"), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&world, &block, "target"), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&world, &next, "target"), POOL_PENDING));
+    fake_run(&world, 0.1);
+    fake_give_back(&user);
+    fake_run(&world, 0.5);
+    cr_assert(eq(int, wish.status, POOL_PENDING));
+    cr_assert(eq(int, block.status, LINKPOOL_ETIMEDOUT));
+    cr_assert(eq(int, next.status, POOL_READY));
+    fake_world_end(&world);
+}
+
+/* The first host while it is READY, else the second. */
+static int by_state(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
+{
+    (void)lease, (void)draw;
+    return pool_host_state(pick->hosts[0]) == LINK_READY ? 0 : 1;
+}
+
+static bool is_by_state(const struct pool_pick *pick, const struct pool_lease *lease, size_t i)
+{
+    return by_state(pick, lease, 0) == (int)i;
+}
+
+static const struct pool_picker stately = {
+    .size = sizeof stately, .name = "stately", .pick = by_state, .takes = is_by_state};
+
+static void stately_target(struct pool_endpoint *endpoints)
+{
+    struct pool_target_options options;
+
+    pool_target_options_init(&options);
+    options.picker = &stately;
+    options.endpoints = endpoints;
+    options.n_endpoints = 2;
+    cr_assert(ne(ptr, pool_target_add(world.pool, "target", &options), NULL));
+}
+
+Test(regressions, a_line_in_want_of_a_link_is_served_when_its_picker_takes_another_host)
+{
+    struct fake_user first = {0}, stream = {0}, older = {0}, waiter = {0};
+    struct pool_endpoint endpoints[] = {{.size = sizeof *endpoints, .address = A},
+        {.size = sizeof *endpoints, .address = B, .protocol = &fake_shared}};
+
+    begin();
+    world.options.max_links = 2;
+    fake_echo(&world, A);
+    fake_echo(&world, B);
+    fake_peer(&world, "10.0.0.3:80", TESTING_BLACK_HOLE);
+    fake_world_open(&world);
+    stately_target(endpoints);
+    fake_hold(&world, &first, A);
+    hold_host(&stream, pool_host_for(world.pool, &endpoints[1], NULL));
+    cr_assert(eq(int, fake_ask(&world, &older, "10.0.0.3:80"), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&world, &waiter, "target"), POOL_PENDING));
+    fake_run(&world, 0.1);
+    fake_give_back(&first); /* its link makes room for the older one, and its host is no longer READY */
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, waiter.status, POOL_READY));
+    fake_world_end(&world);
+}
+
+Test(regressions, who_comes_to_the_head_while_its_line_is_served_is_looked_at)
+{
+    struct fake_user one = {0}, two = {0}, head = {.lease = {.hash = 1}}, next = {.lease = {.hash = 0}},
+                     block = {.lease = {.hash = 2, .timeout = 0.5}};
+
+    begin();
+    fake_echo(&world, A);
+    fake_echo(&world, B);
+    fake_peer(&world, "10.0.0.3:80", TESTING_BLACK_HOLE);
+    fake_world_open(&world);
+    fake_target(&world, "target", &hashed, (const char *const[]){A, B, "10.0.0.3:80"}, 3);
+    fake_hold(&world, &one, A);
+    fake_hold(&world, &two, B);
+    cr_assert(eq(int, fake_ask(&world, &block, "target"), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&world, &head, "target"), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&world, &next, "target"), POOL_PENDING));
+    fake_run(&world, 0.1);
+    fake_give_back(&one);
+    fake_give_back(&two);
+    fake_run(&world, 0.5); /* both links are free as the first of the line goes */
+    cr_assert(eq(int, block.status, LINKPOOL_ETIMEDOUT));
+    cr_assert(eq(int, head.status, POOL_READY));
+    cr_assert(eq(int, next.status, POOL_READY));
+    fake_world_end(&world);
+}
+
+Test(regressions, a_probe_in_want_of_a_link_is_made_though_nobody_waits_any_more)
+{
+    struct fake_user holder = {0}, waiter = {.lease = {.flags = POOL_WAIT_FOR_READY}};
+
+    begin();
+    world.options.max_links = 1;
+    struct testing_peer *peer = fake_peer(&world, A, TESTING_REFUSE);
+    fake_echo(&world, B);
+    fake_world_open(&world);
+    struct pool_host *host = pool_host(world.pool, A);
+    cr_assert(eq(int, fake_ask(&world, &waiter, A), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, (int)pool_host_state(host), LINK_BACKOFF));
+    fake_hold(&world, &holder, B);
+    testing_peer_behave(peer, TESTING_ACCEPT);
+    fake_run(&world, 1); /* its probe is due, and the one link allowed is held */
+    cr_assert(eq(int, pool_cancel(&waiter.lease), 0));
+    fake_run(&world, 1);
+    cr_assert(eq(int, pool_release(&holder.lease, POOL_DISCARD), 0));
+    fake_run(&world, 10);
+    cr_assert(ne(int, (int)pool_host_state(host), LINK_BACKOFF));
+    fake_world_end(&world);
+}
+
 static int rotate(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
 {
     unsigned *next = pick->state;
