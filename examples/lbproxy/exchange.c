@@ -39,7 +39,7 @@ static const struct channel_events channel_events = {.readable = on_channel_read
  * answer: a turn under full load lasts milliseconds. Returns what it was, for the log; NULL: the link is quiet. */
 static const char *find_noise(struct session *session)
 {
-    char byte;
+    char byte = 0;
     ssize_t got = channel_read(session->lease.channel, &byte, 1);
 
     if (got == LINKPOOL_EAGAIN)

@@ -48,5 +48,4 @@ plant chunk-end answer guard.c "s/if (byte != (unsigned char)wanted)/if (wanted 
 plant scan-past request scan.c 's/lf != NULL ? end : n;/lf != NULL ? end : n + 1;/'
 plant trailer-parts request trailer.c 's/trailer_name_n += n/trailer_name_n = n/'
 plant connection-options answer rules.c 's/mark_hop(head, option);/if (found->options < 2) &/'
-plant bare-lf request scan.c "s/line_n == 0 || lf\[-1\] != '.r'/line_n == 0/"
 exit "$missed"
