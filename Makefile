@@ -100,6 +100,8 @@ run-outside: lib
 	CC="$(CC)" CFLAGS="$(CFLAGS) $(filter -fsanitize% -fno-sanitize%,$(FLAGS_$(KIND)))" tests/outside.sh $(STAGE)
 run-ids: $(B)/conformance
 	tests/ids.sh $<
+run-cases: $(B)/conformance
+	tests/cases.sh $<
 
 unit: ## unit tests of each room
 conformance: ## a test for each reference behaviour
@@ -107,7 +109,8 @@ figures: ## the access log and the status pages of lbproxy
 matrix: ## every public function from every callback
 outside: ## a protocol, a transport and a pool_free() from outside the tree, against what is installed
 ids: ## the reference behaviours by id: which test, passed or failed
-unit conformance matrix figures outside ids:
+cases: ## all that is promised by id, other libraries' faults among it: which test, passed or failed
+unit conformance matrix figures outside ids cases:
 	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-$@
 
 TESTS = $(SUITES) $(EXAMPLE_TESTS)
@@ -167,7 +170,7 @@ controls: ## planted faults: each must turn its run red
 	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
 CORE_SUITES = $(filter-out message figures,$(SUITES))
 # Under valgrind a test takes a second more: those of arithmetic, of the system and of the testing kit go without.
-CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*)/*
+CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|cases)/*
 check: controls ## the tests under the sanitizers, the core's under valgrind
 	@$(MAKE) $(JOBS) KIND=asan lib $(TESTS:%=$(BUILD)/asan/%)
 	@for test in $(TESTS) replays outside; do $(MAKE) KIND=asan run-$$test || exit 1; done
@@ -228,6 +231,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm run-docs tests $(SUITES) outside ids test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
