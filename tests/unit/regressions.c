@@ -569,8 +569,8 @@ static void stately_target(struct pool_endpoint *endpoints)
 Test(regressions, a_line_in_want_of_a_link_is_served_when_its_picker_takes_another_host)
 {
     struct fake_user first = {0}, stream = {0}, older = {0}, waiter = {0};
-    struct pool_endpoint endpoints[] = {{.size = sizeof *endpoints, .address = A},
-        {.size = sizeof *endpoints, .address = B, .protocol = &fake_shared}};
+    struct pool_endpoint endpoints[] = {
+        {.size = sizeof *endpoints, .address = A}, {.size = sizeof *endpoints, .address = B, .protocol = &fake_shared}};
 
     begin();
     world.options.max_links = 2;
