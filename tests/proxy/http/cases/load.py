@@ -280,12 +280,15 @@ def costs(proxy, run):
 
 
 def expect_linear(c, proxy, run, n):
-    """Twice as much takes at most 2.2 times as long, and 10 ms."""
+    """Twice as much takes at most 2.2 times as long, and 10 ms. What else the machine does can only make a figure larger,
+    and what costs the square takes four times as long each time: so it need hold once in six."""
     run(n)
-    once, twice = costs(proxy, lambda: run(n)), costs(proxy, lambda: run(2 * n))
-    print(f"note: {once * 1000:.1f} and {twice * 1000:.1f} ms")
-    if not c.unmeasured() and twice > 2.2 * once + 0.010:
-        raise AssertionError(f"{n} take {once:.4f} s, twice as many {twice:.4f} s")
+    for _ in range(6):
+        once, twice = costs(proxy, lambda: run(n)), costs(proxy, lambda: run(2 * n))
+        if c.unmeasured() or twice <= 2.2 * once + 0.010:
+            print(f"note: {once * 1000:.1f} and {twice * 1000:.1f} ms")
+            return
+    raise AssertionError(f"{n} take {once:.4f} s, twice as many {twice:.4f} s")
 
 
 def quick(link):
