@@ -24,7 +24,7 @@ export ASAN_OPTIONS ?= abort_on_error=1
 
 objects  = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 OBJECTS  = $(call objects,backoff/*.c link/*.c link/testing/*.c pool/*.c)
-SUITES   = $(foreach suite,unit conformance matrix message figures,$(if $(wildcard tests/$(suite)/*.c),$(suite)))
+SUITES   = $(foreach suite,unit conformance matrix message figures faults,$(if $(wildcard tests/$(suite)/*.c),$(suite)))
 EXAMPLES = $(sort $(filter-out %_core %_test,$(patsubst examples/%.c,%,$(wildcard examples/*.c))) \
              $(patsubst examples/%/main.c,%,$(wildcard examples/*/main.c)))
 EXAMPLE_TESTS = $(patsubst examples/%.c,%,$(wildcard examples/*_test.c))
@@ -168,7 +168,7 @@ controls: ## planted faults: each must turn its run red
 	@$(MAKE) $(JOBS) KIND=asan $(BUILD)/asan/controls
 	@$(MAKE) $(JOBS) KIND=debug $(BUILD)/debug/controls
 	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
-CORE_SUITES = $(filter-out message figures,$(SUITES))
+CORE_SUITES = $(filter-out message figures faults,$(SUITES))
 # Under valgrind a test takes a second more: those of arithmetic, of the system and of the testing kit go without.
 CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|cases)/*
 check: controls ## the tests under the sanitizers, the core's under valgrind

@@ -1,0 +1,250 @@
+/* cover_more.c - sockets with settings and local addresses of each family, and calls on what is draining. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <math.h>
+
+#include "tests/fakes/session.h"
+#include "tests/fakes/shared.h"
+#include "tests/fakes/world.h"
+
+#define ADDRESS "10.0.0.1:80"
+#define SIXTH   "[fd00::1]:80"
+#define PATH    "unix:/run/x"
+
+/* ---- sockets ---- */
+
+static struct transport transport;
+static struct transport_tcp_options settings;
+
+static void hold_one(const char *address, const char *local)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    transport = transport_tcp;
+    transport.config = &settings;
+    settings.size = sizeof settings;
+    settings.local = local;
+    fake_world_begin(&world);
+    world.host.transport = &transport;
+    fake_echo(&world, address);
+    fake_world_open(&world);
+    fake_hold(&world, &user, address);
+    fake_give_back(&user);
+    fake_world_end(&world);
+}
+
+Test(cover_more, settings_of_tcp_are_left_out_of_unix_sockets)
+{
+    settings = (struct transport_tcp_options){.keepalive = true, .user_timeout = 20};
+    hold_one(ADDRESS, NULL);
+    hold_one(PATH, NULL);
+    settings = (struct transport_tcp_options){.nagle = true};
+    hold_one(ADDRESS, "");
+}
+
+Test(cover_more, sockets_of_each_family_have_local_addresses)
+{
+    settings = (struct transport_tcp_options){0};
+    hold_one(ADDRESS, "10.0.0.9:0");
+    hold_one(ADDRESS, "10.0.0.9:7");
+    hold_one(SIXTH, "[fd00::9]:0");
+    hold_one(PATH, "unix:/run/mine");
+}
+
+Test(cover_more, local_texts_that_are_no_address_are_refused)
+{
+    static const char *const wrong[] = {":0", "x:0", "10.0.0.9",
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678"
+        "901234567890123456789012345678901234567890123456789012345678901234567890123456789:0"};
+    struct link_options options;
+
+    for (unsigned i = 0; i < 4; i++) {
+        link_options_init(&options);
+        options.local = wrong[i];
+        cr_assert(eq(int, link_options_check(&options, NULL, 0), LINKPOOL_EINVAL));
+    }
+}
+
+static struct transport_link *seen;
+static unsigned calls;
+static enum transport_step open_late(struct transport_link *tl, unsigned events)
+{
+    seen = tl;
+    if (calls++ == 0) {
+        transport_want(tl, LINKPOOL_READ); /* there is no descriptor yet */
+        transport_moved(tl, -1);
+        transport_retry(tl, -1); /* at once */
+        return TRANSPORT_AGAIN;
+    }
+    return transport_tcp_open(tl, events);
+}
+
+Test(cover_more, a_transport_may_begin_without_a_descriptor_and_lose_it_again)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    transport = transport_tcp;
+    transport.open = open_late;
+    calls = 0;
+    fake_world_begin(&world);
+    world.host.transport = &transport;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(gt(uint, calls, 1));
+    int fd = seen->fd;
+    transport_moved(seen, -1); /* none for now */
+    fake_run(&world, 0.1);
+    transport_moved(seen, fd);
+    fake_exchange(&world, &user);
+    fake_world_end(&world);
+}
+
+/* ---- protocols ---- */
+
+static struct protocol protocol;
+static struct protocol_link *the_link;
+static int note_link(struct protocol_link *pl)
+{
+    the_link = pl;
+    return protocol_ready(pl);
+}
+
+static bool never(const struct protocol_channel *pc)
+{
+    (void)pc;
+    return false;
+}
+
+Test(cover_more, whom_a_leaving_peer_has_served_is_asked_of_shared_links_alone)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    protocol = protocol_raw;
+    protocol.start = note_link;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, protocol_going(the_link, never), 0));
+    cr_assert(eq(uint, user.closed, 0));
+    fake_give_back(&user);
+    cr_assert(eq(uint, fake_stats(&world).links, 0));
+    fake_world_end(&world);
+}
+
+static const struct channel_events deaf;
+
+Test(cover_more, room_for_a_channel_that_does_not_listen_for_it_is_told_to_nobody)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    protocol = fake_shared;
+    protocol.start = note_link;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, channel_watch(user.lease.channel, &deaf, 0), 0));
+    cr_assert(eq(int, protocol_writable(protocol_next_channel(the_link, NULL)), 0));
+    cr_assert(eq(int, protocol_deliver(protocol_next_channel(the_link, NULL), "x", 1), 0));
+    cr_assert(eq(ulong, user.lease.bytes_received, 1));
+    fake_world_end(&world);
+}
+
+Test(cover_more, options_change_while_a_link_is_being_cleaned)
+{
+    struct pool_host_options options;
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.host.protocol = &fake_session;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    fake_give_back(&user);
+    options = world.host;
+    options.max_age = 1;
+    cr_assert(eq(int, pool_host_set_options(user.lease.host, &options), 0));
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, fake_stats(&world).idle, 1));
+    fake_run(&world, 1);
+    cr_assert(eq(uint, fake_stats(&world).idle, 0));
+    fake_world_end(&world);
+}
+
+/* ---- targets that drain ---- */
+
+static unsigned drained;
+static void count_drained(struct pool_target *target, void *data)
+{
+    (void)target, (void)data;
+    drained++;
+}
+
+Test(cover_more, a_target_that_drains_takes_nothing_new_while_its_pool_goes_on)
+{
+    static const char *const addresses[] = {ADDRESS};
+    struct pool_endpoint endpoint;
+    struct fake_user users[3] = {0};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.host.max_links = 1;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    drained = 0;
+    struct pool_target *target = fake_target(&world, "target", &pool_pick_first, addresses, 1);
+    cr_assert(eq(int, pool_target_update(target, NULL, 1), LINKPOOL_EINVAL));
+    fake_hold(&world, &users[0], "target");
+    fake_ask(&world, &users[1], "target");
+    cr_assert(eq(int, pool_target_drain(target, INFINITY, count_drained, NULL), 0));
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, drained, 0)); /* one holds, and one waits */
+    fake_endpoints(&endpoint, addresses, 1);
+    cr_assert(eq(int, fake_ask_target(&world, &users[2], target), LINKPOOL_ECLOSED));
+    cr_assert(eq(int, pool_target_update(target, &endpoint, 1), LINKPOOL_ECLOSED));
+    cr_assert(eq(int, pool_target_start(target), LINKPOOL_ECLOSED));
+    cr_assert(eq(int, (int)pool_target_state(target), LINK_CLOSED));
+    fake_give_back(&users[0]);
+    fake_run(&world, 0.1);
+    fake_give_back(&users[1]);
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, drained, 1));
+    fake_world_end(&world);
+}
+
+/* Who waits at a target whose only host is down, and by the host's own address, passes each other by. */
+Test(cover_more, those_who_wait_for_a_host_that_is_out_of_service_get_nothing_of_it)
+{
+    static const char *const addresses[] = {ADDRESS};
+    struct fake_user users[2] = {0};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.host.max_links = 1;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    struct pool_target *target = fake_target(&world, "target", &pool_pick_first, addresses, 1);
+    fake_hold(&world, &users[0], ADDRESS);
+    users[1].lease.flags = POOL_WAIT_FOR_READY;
+    fake_ask_target(&world, &users[1], target);
+    cr_assert(eq(int, pool_host_drain(users[0].lease.host, 1), 0));
+    fake_give_back(&users[0]);
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, users[1].status, POOL_PENDING));
+    cr_assert(eq(uint, fake_stats(&world).links, 0));
+    cr_assert(eq(int, pool_host_start(fake_host(&world, ADDRESS)), 0));
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, users[1].status, POOL_READY));
+    fake_give_back(&users[1]);
+    fake_world_end(&world);
+}
