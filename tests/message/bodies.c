@@ -129,6 +129,18 @@ Test(message_body, trailer_fields_go_on_but_those_of_the_proxy)
         "A_B: c\r\n"));
 }
 
+#define NAMED(connection, trailer)                                                                                     \
+    SAMPLE("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: " connection                       \
+           "\r\n\r\n0\r\n" trailer "\r\n")
+
+Test(message_body, a_trailer_is_left_out_where_Connection_names_fields)
+{
+    expect_trailer(NAMED("close", "A: b\r\n"), "A: b\r\n");
+    expect_trailer(NAMED("keep-alive, Upgrade, ", "A: b\r\n"), "A: b\r\n");
+    expect_trailer(NAMED("a", "A: b\r\n"), "");
+    expect_trailer(NAMED("close, c", "A: b\r\n"), "");
+}
+
 Test(message_body, a_trailer_has_no_field_that_frames_routes_or_is_for_one_connection)
 {
     static const struct sample samples[] = {

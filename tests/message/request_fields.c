@@ -242,6 +242,17 @@ Test(message_request, NTLM_and_Negotiate_log_a_connection_in)
         not(logs_in(MESSAGE_ANSWER, ANSWER("401 No", "Content-Length: 0\r\nWWW-Authenticate: Basic realm=x\r\n"))));
 }
 
+Test(message_request, a_login_is_seen_behind_other_offers)
+{
+    cr_assert(logs_in(
+        MESSAGE_ANSWER, ANSWER("401 No", "Content-Length: 0\r\nWWW-Authenticate: Basic realm=\"x\", NTLM\r\n")));
+    cr_assert(logs_in(
+        MESSAGE_ANSWER, ANSWER("401 No", "Content-Length: 0\r\nWWW-Authenticate: Basic realm=x,negotiate abc==\r\n")));
+    cr_assert(not(logs_in(MESSAGE_ANSWER,
+        ANSWER("401 No", "Content-Length: 0\r\nWWW-Authenticate: Digest realm=\"x\", qop=auth-ntlm\r\n"))));
+    cr_assert(not(logs_in(MESSAGE_REQUEST, WITH("Authorization: Digest username=ntlm\r\n"))));
+}
+
 /* The names of the fields that go on, with a blank after each. */
 static char *passed(const char *bytes, size_t n)
 {

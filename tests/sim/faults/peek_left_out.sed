@@ -1,0 +1,3 @@
+# file: pool/acquire.c
+# a link is lent again in its turn without a look
+/^static bool is_still_clean/,/^\}/ s/if \(!same_turn\)/if (true)/
