@@ -55,7 +55,7 @@ Test(cover_more, sockets_of_each_family_have_local_addresses)
 
 Test(cover_more, local_texts_that_are_no_address_are_refused)
 {
-    static const char too_long[] = /* 190 digits and a port */
+    static const char too_long[] = /* and a port */
         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678"
         "901234567890123456789012345678901234567890123456789012345678901234567890123456789:0";
     static const char *const wrong[] = {":0", "x:0", "10.0.0.9", too_long};
