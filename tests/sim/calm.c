@@ -88,7 +88,7 @@ static void all_wanted_were_ready(struct sim *s)
         return;
     for (const struct pool_host *host = NULL; (host = pool_next_host(s->pool, host));)
         if (is_wanted(host))
-            HOLDS(s, s->keys[sim__key_of(s, host)].was_ready);
+            HOLDS(s, s->keys[sim__key_of(s, host)].was_ready || pool_host_state(host) == LINK_READY);
 }
 
 /* An attempt that hangs is given up within the longest time of any option, and so is a cleaning or a drain; then the

@@ -17,10 +17,16 @@ static bool still_waits(const struct user *user)
     return pool__claim(&user->lease)->state == CLAIM_WAITING;
 }
 
-/* It had won, and its link died before it was told: meanwhile others were served. */
+/* It had won, and its link died before it was told. */
 static bool is_back(const struct user *user)
 {
     return pool__claim(&user->lease)->decided != user->decided;
+}
+
+/* While it seemed to have won others were served, who are told in this turn or the next. */
+static bool may_be_passed(const struct sim *s, const struct user *user)
+{
+    return is_back(user) && (!user->bounced || user->back_turn + 1 >= s->turns);
 }
 
 /* Nobody in this line, who would take any channel, was passed over by one who asked after `order`. */
@@ -31,7 +37,7 @@ static void nobody_was_passed(struct sim *s, const struct line *line, uint64_t o
     DL_FOREACH (line->first, other) {
         if (other->order >= order)
             return;
-        HOLDS(s, !is_plain(other) || !still_waits(other) || (may_be_back && is_back(other)));
+        HOLDS(s, !is_plain(other) || !still_waits(other) || (may_be_back && may_be_passed(s, other)));
     }
 }
 
@@ -52,7 +58,6 @@ static void no_line_was_passed(struct sim *s, const struct user *user, uint64_t 
 
 void sim__check_told(struct sim *s, struct user *user)
 {
-    s->rare.n[RARE_WINNER_BACK_IN_LINE] += pool__claim(&user->lease)->decided - user->decided > 1 && user->bounced;
     nobody_was_passed(s, user->line, user->order, true);
     no_line_was_passed(s, user, user->order, true);
 }
@@ -84,14 +89,13 @@ static bool has_ready_timer(const struct link *link)
 /* One timer a link, and the one of its state. */
 static void check_timer(struct sim *s, const struct link *link, const struct seen_link *seen)
 {
-    const struct link_terms *terms = link->owner->terms;
     double due = link__node_is_set(&link->timer) ? link->timer.due : INFINITY;
     double now = testing_now(s->t), slack = 1e-9 * now;
 
     switch (link__state(link)) {
     case LINK_CONNECTING:
     case LINK_HANDSHAKING:
-        HOLDS(s, due <= seen->deadline + slack || due <= link->since + terms->connect_timeout + slack);
+        HOLDS(s, due <= seen->deadline + slack || due <= seen->began + s->keys[seen->key].connect_most + slack);
         break;
     case LINK_READY:
         HOLDS(s, (due < INFINITY) == has_ready_timer(link) || link->retire);
@@ -148,8 +152,6 @@ static void check_host(struct sim *s, const struct pool_host *host, struct pool_
     HOLDS(s, s->pool->bounds_lowered || stats.connect_limit <= pool__options(host)->max_connecting);
     s->rare.n[RARE_LIMIT_HALVED] += stats.connect_limit < key->limit;
     key->limit = stats.connect_limit;
-    if (stats.links[LINK_READY])
-        key->was_ready = true;
 }
 
 /* Counts against recounts, and open sockets. */
@@ -187,6 +189,22 @@ static void check_pool(struct sim *s)
     if (!s->pool->bounds_lowered && stats.waiting > s->options.max_waiting)
         HOLDS(s, stats.waiting <= s->options.max_waiting + who_is_back(s));
     HOLDS(s, testing_misuses(s->t) == 0);
+}
+
+/* Whose link died before it was told. */
+static void count_who_is_back(struct sim *s)
+{
+    if (s->n_ends == s->seen_ends || !s->n_waiting)
+        return;
+    s->seen_ends = s->n_ends;
+    for (unsigned i = 0; i < s->p.n_users; i++) {
+        struct user *user = &s->users[i];
+        if (user->state != USER_WAITING || user->bounced || !still_waits(user) || !is_back(user))
+            continue;
+        user->bounced = true;
+        user->back_turn = s->turns;
+        s->rare.n[RARE_WINNER_BACK_IN_LINE]++;
+    }
 }
 
 /* ---- nobody waits for what is there ---- */
@@ -262,6 +280,7 @@ void sim__check_turn(struct sim *s)
         return;
     pool__check(s->pool);
     check_pool(s);
+    count_who_is_back(s);
     if (s->turns % 16 == 0 || s->n_links < 20)
         recount(s);
     if (s->turns % 4 == 0)

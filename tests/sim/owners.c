@@ -97,6 +97,8 @@ static void change_host(struct sim *s, struct key *key)
     if (stats_of(key->pin).links[LINK_READY] > s->host[0].max_links)
         s->rare.n[RARE_BOUNDS_BELOW_USE]++;
     pool_host_set_options(key->pin, &s->host[0]);
+    if (s->host[0].connect_timeout > key->connect_most)
+        key->connect_most = s->host[0].connect_timeout;
     s->host[0] = was;
 }
 
@@ -356,7 +358,7 @@ static void tend_pool(struct sim *s)
     sim__note(s, "tend pool", what, 0);
     if (what == 0 && once_in(s, 4))
         sim__free_pool(s);
-    else if (what == 1 && once_in(s, 4))
+    else if (what == 1 && once_in(s, s->p.frees ? 1 : 4))
         s->draining = !pool_drain(s->pool, drain_time(s), on_pool_drained, s) || s->draining;
     else if (what < 5)
         change_pool(s);

@@ -152,6 +152,7 @@ void sim__profile(struct sim *s)
     p->descriptors_fail = p->hostility > 1 && once_in(s, 3);
     p->small_bounds = once_in(s, 2);
     p->aims = once_in(s, 2);
+    p->frees = once_in(s, 4);
     for (int i = 0; i < 3; i++) {
         draw_backoff(s, &s->backoff[i]);
         sim__host_options(s, i);

@@ -14,7 +14,8 @@ struct profile {
     unsigned react;         /* once in so many callbacks something is done within */
     bool system_fails, memory_fails, descriptors_fail;
     bool small_bounds;
-    bool aims; /* steps meet the library's timers */
+    bool aims;  /* steps meet the library's timers */
+    bool frees; /* the pool is drained, and freed from inside callbacks */
     unsigned rooms;
 };
 

@@ -72,11 +72,13 @@ static void keep(struct protocol_link *pl)
 {
     struct sim *s = sim_of(pl);
     struct kept *kept = &s->kept[below(s, MAX_KEPT)];
+    struct talk *talk = pl->state;
 
     if (!once_in(s, 4))
         return;
-    kept->attempt = protocol_attempt(pl);
-    kept->mark = ((struct talk *)pl->state)->mark = ++s->marks;
+    if (!talk->mark)
+        talk->mark = ++s->marks;
+    *kept = (struct kept){protocol_attempt(pl), talk->mark};
 }
 
 void sim__look_at_kept(struct sim *s)
@@ -129,6 +131,7 @@ static int session_released(struct protocol_link *pl)
     struct talk *talk = pl->state;
 
     talk->n_in = 0;
+    keep(pl);
     return speak(pl, frame_of('R', NO_KEY, 0, 0)) ? PROTOCOL_UNCLEAN : PROTOCOL_RESETTING;
 }
 

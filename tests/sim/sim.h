@@ -55,6 +55,7 @@ struct user {
     bool said, extra, shut; /* anything; a frame that has an extra answer; its sending side has ended */
     uint64_t link;          /* the id of what it holds */
     bool bounced;           /* waiting: its win was lost, and it is back */
+    uint64_t back_turn;
 };
 
 /** What makes a host: an address, and a tag where it has one. */
@@ -66,13 +67,15 @@ struct key {
     struct line line;
     struct pool_host *pin;
     uint64_t changed_turn; /* drained, started or listed anew */
-    uint64_t asked_turn;
-    bool was_ready;    /* since the faults stopped */
-    bool known;        /* somebody asked for it */
-    unsigned limit;    /* of attempts at once, as last seen */
-    unsigned failures; /* as last told */
-    bool forgiven;     /* the count may have begun anew */
-    uint32_t opened;   /* attempts of its host so far: one named anew begins anew */
+    uint64_t asked_turn, idle_turn;
+    bool was_ready;      /* since the faults stopped */
+    bool known;          /* somebody asked for it */
+    unsigned limit;      /* of attempts at once, as last seen */
+    unsigned kept;       /* links kept up, at most so far */
+    double connect_most; /* of the options that were set meanwhile: an attempt that tries again takes the new ones */
+    unsigned failures;   /* as last told */
+    bool forgiven;       /* the count may have begun anew */
+    uint32_t opened;     /* attempts of its host so far: one named anew begins anew */
 };
 
 struct target {
@@ -90,6 +93,7 @@ struct seen_link {
     uint64_t id;
     enum link_state state;
     double since, due; /* of the state; due: no sooner retry than that */
+    double began;      /* the attempt */
     double deadline;   /* of the attempt: READY by then */
     double ready_at;
     int key;
@@ -147,7 +151,7 @@ struct sim {
     uint64_t no_descriptors_turn, made_room_turn;
     unsigned made_room, max_hosts_seen;
     enum link_reason last_end; /* seen by the observer: the last end */
-    uint64_t n_ends, memory_failures;
+    uint64_t n_ends, seen_ends, memory_failures;
     struct linkpool_env env;
     bool hosts_went; /* in this turn */
     unsigned n_hosts;

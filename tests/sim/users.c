@@ -54,6 +54,8 @@ void sim__release(struct sim *s, struct user *user, enum pool_disposition dispos
     if (was == USER_HOLDING)
         let_go(s, user);
     sim__note(s, "release", user->serial, disposition);
+    if (s->p.memory_fails && !s->calm && once_in(s, 16))
+        testing_fail_allocation(s->t, 1, false);
     answer = pool_release(&user->lease, disposition);
     HOLDS(s, answer == (was == USER_HOLDING ? 0 : LINKPOOL_ESTATE));
     HOLDS(s, !user->lease.channel);
@@ -139,6 +141,7 @@ static void wait_in(struct sim *s, struct user *user, struct line *line)
     s->n_waiting++;
     user->state = USER_WAITING;
     user->order = ++s->order;
+    user->bounced = false;
     user->decided = pool__claim(&user->lease)->decided;
     user->asked = pool_now(s->pool);
     user->deadline = user->asked + (timeout > 0 ? timeout : s->options.wait_timeout);
@@ -218,6 +221,7 @@ static void ask_key(struct sim *s, struct user *user, int k)
     wish(s, user);
     user->target = NULL;
     user->key = k;
+    s->rare.n[RARE_IDLE_AS_ASKED] += key->idle_turn == s->turns;
     key->asked_turn = s->turns;
     if (by_text)
         note_evicted(s, key);
@@ -243,7 +247,7 @@ void sim__ask(struct sim *s, struct user *user)
 {
     unsigned i = below(s, MAX_TARGETS), hot = 1 + below(s, s->p.n_keys);
     unsigned k = below(s, hot);
-    uint64_t memory = sim__memory_failures(s);
+    uint64_t memory = sim__memory_failures(s), ends = s->n_ends;
 
     if (user->state != USER_FREE || !s->pool)
         return;
@@ -253,6 +257,9 @@ void sim__ask(struct sim *s, struct user *user)
         ask_key(s, user, (int)k);
     if (sim__memory_failures(s) != memory)
         s->rare.n[RARE_NO_MEMORY_AT_ASKING]++;
+    if (s->n_ends != ends) /* nothing else of an acquire ends a link but what it met there */
+        s->rare.n[RARE_PEEK_MET_SOMETHING] +=
+            s->last_end == LINK_CLOSED_BY_PEER || s->last_end == LINK_RESET || s->last_end == LINK_UNEXPECTED_DATA;
 }
 
 /* ---- giving up ---- */
@@ -313,11 +320,21 @@ void sim__use(struct sim *s, struct user *user)
     }
 }
 
+/* Frees the pool here and there, where that is hardest. */
+static void maybe_free(struct sim *s)
+{
+    unsigned seldom = s->in_closed && s->draining ? 4 : s->in_drained ? 4 : s->in_bytes ? 500 : 2000;
+
+    if (s->p.frees && once_in(s, seldom))
+        sim__free_pool(s);
+}
+
 void sim__react(struct sim *s)
 {
     if (s->depth >= DEEPEST || s->calm || !s->pool)
         return;
     s->depth++;
+    maybe_free(s);
     if (once_in(s, s->p.react))
         sim__act(s);
     s->depth--;

@@ -154,15 +154,18 @@ static void check_delay(struct sim *s, const struct pool_host *host, const struc
 
 /* ---- attempts ---- */
 
-/* Where no target is in the game, those who wait for a host are in its line: it opens no more than one link for each,
- * beside what is kept up, a probe or a start. */
-static void check_opening(struct sim *s, const struct pool_host *host, const struct key *key)
+/* Where no target is in the game, those who wait for a host are in its line: a new link is opened only while there are
+ * fewer attempts than leases, beside what is, or was, kept up, or was asked for. A link that waited out a backoff or a
+ * spread is the probe, and goes on whatever is under way. */
+static void check_opening(struct sim *s, const struct pool_host *host, const struct link_transition *move)
 {
-    unsigned least = pool__options(host)->min_links;
+    struct key *key = &s->keys[sim__key_of(s, host)];
 
-    if (s->p.n_targets || key->kind == KIND_STREAM)
+    if (pool__options(host)->min_links > key->kept)
+        key->kept = pool__options(host)->min_links;
+    if (s->p.n_targets || key->kind == KIND_STREAM || move->from != LINK_IDLE)
         return;
-    HOLDS(s, host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING] <= key->line.n + least + 1);
+    HOLDS(s, host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING] <= key->line.n + key->kept + 1);
 }
 
 /* ---- one move ---- */
@@ -183,7 +186,8 @@ static void count_rare(struct sim *s, const struct pool_host *host, const struct
     bool asked_now = s->keys[key].asked_turn == s->turns;
 
     s->rare.n[RARE_END_AS_ASKED] += asked_now && move->reason == LINK_CLOSED_BY_PEER;
-    s->rare.n[RARE_IDLE_AS_ASKED] += asked_now && move->reason == LINK_IDLE_TIMEOUT;
+    if (move->reason == LINK_IDLE_TIMEOUT)
+        s->keys[key].idle_turn = s->turns;
     if (move->from == LINK_RESETTING) {
         s->rare.n[RARE_END_WHILE_RESETTING] += move->reason == LINK_CLOSED_BY_PEER || move->reason == LINK_RESET;
         s->rare.n[RARE_RESET_TIMED_OUT] += move->reason == LINK_TIMED_OUT;
@@ -235,12 +239,15 @@ static void on_transition(void *data, const struct pool_host *host, const struct
         seen->over = seen->held > 0;
     if (move->to == LINK_CONNECTING) {
         seen->uses = 0;
-        seen->deadline = move->now + host->owner.terms->connect_timeout;
+        seen->began = move->now;
         see_attempt(host, &s->keys[seen->key]);
-        check_opening(s, host, &s->keys[seen->key]);
+        check_opening(s, host, move);
     }
+    if (move->to == LINK_CONNECTING || move->to == LINK_HANDSHAKING) /* options may have changed meanwhile */
+        seen->deadline = seen->began + host->owner.terms->connect_timeout;
     if (move->from == LINK_HANDSHAKING && move->to == LINK_READY)
         seen->ready_at = move->now;
+    s->keys[seen->key].was_ready = s->keys[seen->key].was_ready || move->to == LINK_READY;
     seen->state = move->to;
     seen->since = move->now;
     seen->due = move->now + move->delay;
