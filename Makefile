@@ -161,6 +161,20 @@ run-sim-storm: $(B)/sim_storm
 storm: ## 10,000 links lose their server at once, in virtual time: figures and gates
 	@tests/deps.sh build
 	@$(MAKE) $(JOBS) KIND=release run-sim-storm
+$(B)/sim: $(call objects,tests/sim/*.c) $(B)/liblinkpool.a
+	@echo "  LD $@"
+	@$(LINK) $^ $(LIBS) -o $@
+SEEDS   ?= 4000
+COMMIT   = $(shell git rev-parse --short=7 HEAD 2>/dev/null || echo 1)
+run-sim: $(B)/sim
+	$(B)/sim --from $$((0x$(COMMIT))) --count $(SEEDS) --jobs $(shell nproc) --kept tests/sim/seeds.txt
+sim: ## SEEDS games of a simulated network, from a seed that the commit draws, and the kept ones
+	@tests/deps.sh build
+	@$(MAKE) $(JOBS) KIND=debug run-sim
+sim-controls: ## planted faults, each found by a game; and the same games under gcc and clang
+	@tests/deps.sh build check
+	tests/sim/controls.sh $(BUILD)/sim-controls
+	tests/sim/compilers.sh $(BUILD)/sim-compilers
 proxy: ## lbproxy before nginx, redis, node, apache2 and python, with curl, wrk, ab, hey and redis-benchmark
 	@tests/deps.sh build proxy
 	@$(MAKE) $(JOBS) run-proxy
@@ -231,6 +245,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm sim run-sim sim-controls run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

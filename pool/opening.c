@@ -385,42 +385,40 @@ static enum outcome open_one(struct pool_line *line)
     return OPENED;
 }
 
-static void starve(struct pool *pool, struct pool_line *line)
+/* The oldest that starves, where there is room, else the first that wants: taken out before it is looked at, so that it
+ * is looked at again if anything happens to it meanwhile. */
+static struct pool_line *next_wanting(struct pool *pool)
 {
-    leave_wanting(pool, line);
-    link__heap_set(&pool->starving, &line->starving, rank(pool, line));
+    struct pool_line *line = pool->n_links < pool->options.max_links ? most_starved(pool) : NULL;
+
+    if (line)
+        link__heap_clear(&pool->starving, &line->starving);
+    else if ((line = pool->wanting))
+        leave_wanting(pool, line);
+    return line;
 }
 
 void pool__open_wanted(struct pool *pool)
 {
     struct pool_line *line;
 
-    for (;;) {
-        line = pool->n_links < pool->options.max_links ? most_starved(pool) : NULL; /* the oldest first */
-        if (line) {
-            link__heap_clear(&pool->starving, &line->starving);
-            pool__want(line);
-        } else if (!(line = pool->wanting)) {
-            return;
-        }
+    while ((line = next_wanting(pool)))
         switch (open_one(line)) {
         case OPENED: /* to the back: each in turn */
-            if (line->prev) {
-                leave_wanting(pool, line);
-                pool__want(line);
-            }
+            pool__want(line);
             break;
         case NOT_NOW:
-            leave_wanting(pool, line);
             break;
         case NO_LINK_LEFT:
-            starve(pool, line);
+            leave_wanting(pool, line);
+            link__heap_set(&pool->starving, &line->starving, rank(pool, line));
             break;
-        case NO_ATTEMPT_LEFT:
+        case NO_ATTEMPT_LEFT: /* it is the first again */
+            leave_wanting(pool, line);
+            DL_PREPEND(pool->wanting, line);
             serve_wanted(pool); /* those behind it may not want one at all */
             return;
         }
-    }
 }
 
 /* ---- whom an attempt serves ---- */

@@ -17,8 +17,8 @@ static bool still_waits(const struct user *user)
     return pool__claim(&user->lease)->state == CLAIM_WAITING;
 }
 
-/* It had won, and its link died before it was told. */
-static bool is_back(const struct user *user)
+/* It has won meanwhile, and its link died before it was told. */
+static bool is_newly_back(const struct user *user)
 {
     return pool__claim(&user->lease)->decided != user->decided;
 }
@@ -26,7 +26,7 @@ static bool is_back(const struct user *user)
 /* While it seemed to have won others were served, who are told in this turn or the next. */
 static bool may_be_passed(const struct sim *s, const struct user *user)
 {
-    return is_back(user) && (!user->bounced || user->back_turn + 1 >= s->turns);
+    return is_newly_back(user) || user->passed_until >= s->turns;
 }
 
 /* Nobody in this line, who would take any channel, was passed over by one who asked after `order`. */
@@ -171,8 +171,10 @@ static unsigned who_is_back(const struct sim *s)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < s->p.n_users; i++)
-        n += s->users[i].state == USER_WAITING && still_waits(&s->users[i]) && is_back(&s->users[i]);
+    for (unsigned i = 0; i < s->p.n_users; i++) {
+        const struct user *user = &s->users[i];
+        n += user->state == USER_WAITING && still_waits(user) && (is_newly_back(user) || user->passed_until);
+    }
     return n;
 }
 
@@ -192,17 +194,17 @@ static void check_pool(struct sim *s)
 }
 
 /* Whose link died before it was told. */
-static void count_who_is_back(struct sim *s)
+static void see_who_is_back(struct sim *s)
 {
     if (s->n_ends == s->seen_ends || !s->n_waiting)
         return;
     s->seen_ends = s->n_ends;
     for (unsigned i = 0; i < s->p.n_users; i++) {
         struct user *user = &s->users[i];
-        if (user->state != USER_WAITING || user->bounced || !still_waits(user) || !is_back(user))
+        if (user->state != USER_WAITING || !still_waits(user) || !is_newly_back(user))
             continue;
-        user->bounced = true;
-        user->back_turn = s->turns;
+        user->decided = pool__claim(&user->lease)->decided;
+        user->passed_until = s->turns + 1;
         s->rare.n[RARE_WINNER_BACK_IN_LINE]++;
     }
 }
@@ -280,7 +282,7 @@ void sim__check_turn(struct sim *s)
         return;
     pool__check(s->pool);
     check_pool(s);
-    count_who_is_back(s);
+    see_who_is_back(s);
     if (s->turns % 16 == 0 || s->n_links < 20)
         recount(s);
     if (s->turns % 4 == 0)

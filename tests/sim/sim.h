@@ -43,7 +43,7 @@ struct user {
     struct target *target;    /* it asked for that; NULL: for a key */
     int key;                  /* the key it asked for, then that of its channel; -1: not known yet */
     uint64_t order;           /* of asking */
-    uint32_t decided;         /* the claim's when it asked: another one means that it had won before */
+    uint32_t decided;         /* the claim's, as last seen: another one means that it had won meanwhile */
     double asked, deadline;   /* deadline: INFINITY: none */
     uint32_t serial;          /* marks its bytes: given as it gets its channel */
     unsigned char out[16];    /* what is still to be sent */
@@ -54,8 +54,7 @@ struct user {
     bool midway;            /* a part of an answer was read */
     bool said, extra, shut; /* anything; a frame that has an extra answer; its sending side has ended */
     uint64_t link;          /* the id of what it holds */
-    bool bounced;           /* waiting: its win was lost, and it is back */
-    uint64_t back_turn;
+    uint64_t passed_until;  /* the turn: waiting again, since its win was lost */
 };
 
 /** What makes a host: an address, and a tag where it has one. */

@@ -141,7 +141,7 @@ static void wait_in(struct sim *s, struct user *user, struct line *line)
     s->n_waiting++;
     user->state = USER_WAITING;
     user->order = ++s->order;
-    user->bounced = false;
+    user->passed_until = 0;
     user->decided = pool__claim(&user->lease)->decided;
     user->asked = pool_now(s->pool);
     user->deadline = user->asked + (timeout > 0 ? timeout : s->options.wait_timeout);

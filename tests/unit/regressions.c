@@ -669,6 +669,36 @@ Test(regressions, a_host_with_its_half_of_the_attempts_leaves_the_others_theirs)
     fake_world_end(&world);
 }
 
+/* The attempt is a target's, whose lease is gone; the host's own lease starves until the other's place falls free. */
+Test(regressions, a_drained_host_ends_its_attempt_when_its_last_lease_fails_for_want_of_memory)
+{
+    struct fake_user holder = {0}, gone = {0}, last = {0};
+    struct pool_host_stats stats;
+
+    begin();
+    world.options.max_links = 2;
+    fake_echo(&world, B);
+    fake_peer(&world, A, TESTING_BLACK_HOLE);
+    fake_world_open(&world);
+    fake_hold(&world, &holder, B);
+    fake_target(&world, "target", &pool_pick_first, (const char *const[]){A}, 1);
+    cr_assert(eq(int, fake_ask(&world, &gone, "target"), POOL_PENDING));
+    fake_run(&world, 0.01);
+    struct pool_host *host = host_of(NULL, A);
+    cr_assert(eq(int, fake_ask_host(&world, &last, host), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, pool_cancel(&gone.lease), 0));
+    cr_assert(eq(int, pool_host_drain(host, 60), 0));
+    testing_fail_allocation(world.t, 1, true);
+    cr_assert(eq(int, pool_release(&holder.lease, POOL_DISCARD), 0));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, last.lease.status, LINKPOOL_ENOMEM));
+    pool_host_stats(host, &stats, sizeof stats);
+    cr_assert(eq(uint, stats.links[LINK_CONNECTING], 0));
+    testing_fail_allocation(world.t, 0, false);
+    fake_world_end(&world);
+}
+
 /* ---- a pool's end, as its targets show it ---- */
 
 Test(regressions, a_target_is_closed_when_its_pool_drains)
