@@ -101,6 +101,7 @@ struct channel {
     const struct channel_events *events;
     void *data;
     uint8_t want, state;
+    bool promised; /* leased to one who has still to be told: nobody has used it yet */
 };
 
 /** A channel of a shared link; channel_size bytes of state follow. */
@@ -136,9 +137,7 @@ enum link_bits {
     LINK_PRIVATE = 4096,   /* it carries an identity */
     LINK_UNREAD = 8192,    /* reading is paused with something there */
     LINK_RECYCLED = 16384, /* from recycled_after on it ends once nobody holds it */
-    LINK_PROMISED = 32768, /* exclusive, of this lease: leased to one who has still to be told, and hears nothing yet */
-    LINK_OF_LEASE = LINK_MOVED | LINK_SENT_LAST | LINK_DRAINED_IN | LINK_LENT | LINK_SHUT | LINK_PRIVATE | LINK_UNREAD |
-                    LINK_PROMISED
+    LINK_OF_LEASE = LINK_MOVED | LINK_SENT_LAST | LINK_DRAINED_IN | LINK_LENT | LINK_SHUT | LINK_PRIVATE | LINK_UNREAD
 };
 
 struct link {
@@ -275,6 +274,8 @@ static inline unsigned link__held(const struct link *link) /* channels out, thos
 {
     return link__is_shared(link) ? link__shared(link)->n_used : link->channel.state != CHANNEL_FREE;
 }
+
+unsigned link__promised(const struct link *link); /* of those, leased to such as have still to be told */
 
 /* The two ends of most leases: an exclusive link that is free, and one that comes back with nothing against it. */
 static inline struct channel *link__lease_whole(struct link *link, struct pool_lease *lease)

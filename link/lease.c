@@ -133,6 +133,18 @@ struct channel *link__lease(struct link *link, struct pool_lease *lease)
     return link__lease_whole(link, lease);
 }
 
+unsigned link__promised(const struct link *link)
+{
+    const struct link_stream *stream;
+    unsigned n = 0;
+
+    if (!link__is_shared(link))
+        return link->channel.promised;
+    DL_FOREACH (link__shared(link)->used, stream)
+        n += stream->channel.promised;
+    return n;
+}
+
 /* Why an exclusive link given back cannot be lent again; LINK_NO_REASON: it is clean. */
 static enum link_reason unclean(struct link *link, bool discard)
 {

@@ -322,9 +322,7 @@ static const double least_life = 0.1;
 
 static bool died_unused(const struct link *link)
 {
-    bool unused = link->uses == 0 || (link->uses == 1 && link->bits & LINK_PROMISED);
-
-    return unused && link__now(link__core(link)) - link->since < least_life;
+    return link__now(link__core(link)) - link->since < least_life && link->uses == link__promised(link);
 }
 
 static enum link_kind_of_end kind_of(const struct link *link, enum link_reason reason)
@@ -338,7 +336,7 @@ static enum link_kind_of_end kind_of(const struct link *link, enum link_reason r
     if (died_unused(link))
         return LINK_END_FAILURE;
     if (reason == LINK_CLOSED_BY_PEER) {
-        bool unheld = (!link__held(link) || link->bits & LINK_PROMISED) && !link->fault;
+        bool unheld = link__held(link) == link__promised(link) && !link->fault;
         /* It has answered, or its holder had ended the other direction: an orderly end of an exchange. */
         if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && stable) || link__state(link) == LINK_DRAINING)
             return LINK_END_QUIET;
@@ -545,7 +543,7 @@ void link__wake(struct link *link, unsigned events)
             protocol->input(&link->protocol, events);
         else if (link->channel.state != CHANNEL_HELD)
             look_unheld(link, events);
-        else if (link->bits & LINK_PROMISED)
+        else if (link->channel.promised)
             look_at_promised(link);
         else
             link__tell_holder(link, events);

@@ -381,6 +381,7 @@ double pool__used_until(
     const struct pool_target *target); /* until when its use keeps its hosts up; -INFINITY: it does not */
 double pool__kept_up_until(const struct pool_host *host); /* the same, of all its targets */
 unsigned pool__kept_up(const struct pool_host *host);     /* links to be kept up */
+void pool__gave_way(struct pool_host *host);              /* what it keeps up would take the place back at once */
 bool pool__make_room(struct pool *pool,
     struct pool_host *but); /* closes the coldest idle link of any host but this one; false: there is none */
 bool pool__must_make_room(

@@ -183,8 +183,7 @@ void pool__give(struct pool_lease *lease, struct channel *channel)
     pool__unwait(lease);
     claim->state = CLAIM_WON;
     claim->channel = channel;
-    if (!link__is_shared(channel->link)) /* until it is told, the link is watched as though nobody held it */
-        channel->link->bits = (uint16_t)(channel->link->bits | LINK_PROMISED);
+    channel->promised = true; /* an exclusive link is watched as though nobody held it */
     if (claim->target)
         claim->target->n_held++;
     pool__to_tell(claim->pool, lease);
@@ -253,7 +252,7 @@ static void tell_won(struct pool *pool, struct pool_lease *lease)
     claim->state = CLAIM_HELD;
     lease->channel = claim->channel;
     lease->host = pool__host_of(claim->channel->link);
-    claim->channel->link->bits = (uint16_t)(claim->channel->link->bits & ~LINK_PROMISED);
+    lease->channel->promised = false;
     lease->status = POOL_READY;
     pool->acquired_waited++;
     if (!lease->reused)

@@ -218,6 +218,12 @@ static struct pool_host *coldest_host(struct pool *pool)
     return NULL;
 }
 
+void pool__gave_way(struct pool_host *host)
+{
+    host->keep_after = pool__now(pool__of(host)) + upkeep_retry;
+    pool__arm_host(host);
+}
+
 bool pool__make_room(struct pool *pool, struct pool_host *but)
 {
     bool had = but && link__node_is_set(&but->coldest);
@@ -230,9 +236,7 @@ bool pool__make_room(struct pool *pool, struct pool_host *but)
         link__heap_set(&pool->coldest, &but->coldest, due);
     if (!host)
         return false;
-    host->keep_after = pool__now(pool) + upkeep_retry; /* it would take the place back at once */
     link__end(host->lists[PLACE_IDLE]->prev, LINK_MADE_ROOM, 0);
-    pool__arm_host(host);
     return true;
 }
 
@@ -385,13 +389,13 @@ static enum outcome open_one(struct pool_line *line)
     return OPENED;
 }
 
-/* The oldest that starves, where there is room, else the first that wants: taken out before it is looked at, so that it
- * is looked at again if anything happens to it meanwhile. */
+/* Where there is room the oldest that starves, else the first that wants, and what is only kept up after all others.
+ * It is taken out before it is looked at, so that it is looked at again if anything happens to it meanwhile. */
 static struct pool_line *next_wanting(struct pool *pool)
 {
     struct pool_line *line = pool->n_links < pool->options.max_links ? most_starved(pool) : NULL;
 
-    if (line)
+    if (line && !(is_upkeep(line) && pool->wanting))
         link__heap_clear(&pool->starving, &line->starving);
     else if ((line = pool->wanting))
         leave_wanting(pool, line);

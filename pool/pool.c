@@ -98,11 +98,12 @@ static void on_settled(struct link *link, const struct link_end *end)
     struct pool_host *host = pool__host_of(link);
     struct pool *pool = pool__of(host);
 
-    (void)end;
     if (link__state(link) == LINK_IDLE)
         link__free(link);
     if (pool->freed)
         return;
+    if (end->reason == LINK_MADE_ROOM)
+        pool__gave_way(host);
     pool__want_host(
         host); /* and free channels are looked at again, at the end of the turn: nobody is served inside an end */
     pool__see_host(host);

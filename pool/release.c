@@ -190,6 +190,7 @@ static void pass_on(struct pool_lease *lease)
     pool__untell(claim->pool, lease);
     claim->state = CLAIM_OVER;
     link->uses--;
+    claim->channel->promised = false;
     leave_target(claim);
     give_back(pool__host_of(link), claim->channel, POOL_REUSE, 0);
 }
@@ -236,6 +237,7 @@ void pool__lost(struct channel *channel, enum link_reason reason, int system_err
         pool__untell(pool, lease);
         if (claim->target)
             claim->target->n_held--;
+        channel->promised = false;
         pool__wait_again(lease);
         pool__told(channel);
         return;

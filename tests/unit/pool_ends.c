@@ -182,6 +182,49 @@ Test(pool_ends, who_hangs_up_at_once_is_not_dialled_in_a_circle_whatever_the_pol
     fake_world_end(&world);
 }
 
+static int await_greeting(struct protocol_link *pl)
+{
+    (void)pl;
+    return 0;
+}
+
+/* READY by the greeting; then whatever has come with it. */
+static int take_greeting(struct protocol_link *pl, unsigned events)
+{
+    char bytes[8];
+    ssize_t got;
+
+    (void)events;
+    while ((got = protocol_read(pl, bytes, sizeof bytes)) > 0)
+        protocol_ready(pl);
+    return got == LINKPOOL_ELOST ? LINKPOOL_ELOST : 0;
+}
+
+static const struct protocol greeted = {.size = sizeof greeted,
+    .name = "greeted",
+    .flags = PROTOCOL_SHARED,
+    .start = await_greeting,
+    .input = take_greeting};
+
+/* The end comes with the greeting: who has won the link is never told, and that is no use of it. */
+Test(pool_ends, who_hangs_up_as_it_greets_is_not_dialled_in_a_circle)
+{
+    struct fake_user waiter = {.lease = {.flags = POOL_WAIT_FOR_READY, .timeout = INFINITY}};
+    struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = a, .protocol = &greeted};
+    struct fake_world world;
+
+    begin(&world);
+    world.backoff.stable_after = world.backoff.reconnect_spread = 0;
+    struct testing_peer *peer = open_world(&world);
+    testing_peer_behave(peer, TESTING_ACCEPT_AND_CLOSE);
+    testing_peer_greet(peer, "hello", 5);
+    cr_assert(eq(int, fake_ask_host(&world, &waiter, pool_host_for(world.pool, &endpoint, NULL)), POOL_PENDING));
+    fake_run(&world, 10.1);
+    cr_assert(eq(uint, testing_peer_accepted(peer), 21)); /* the first, and one each half second */
+    cr_assert(eq(int, pool_cancel(&waiter.lease), 0));
+    fake_world_end(&world);
+}
+
 /* ---- paced, and forgiven ---- */
 
 Test(pool_ends, a_failure_beside_a_ready_link_paces_the_next_attempts)

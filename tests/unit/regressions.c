@@ -699,6 +699,33 @@ Test(regressions, a_drained_host_ends_its_attempt_when_its_last_lease_fails_for_
     fake_world_end(&world);
 }
 
+/* One place for a host that is kept up and another that a lease waits for, whose peer hangs up: the lease goes first.
+ */
+Test(regressions, what_is_kept_up_takes_no_place_that_a_lease_waits_for)
+{
+    struct fake_user holder = {0}, waiter = {.lease = {.flags = POOL_WAIT_FOR_READY, .timeout = INFINITY}};
+    struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = B};
+    struct pool_host_options options;
+
+    begin();
+    world.options.max_links = 1;
+    fake_echo(&world, A);
+    struct testing_peer *kept_up = fake_echo(&world, B);
+    fake_world_open(&world);
+    fake_hold(&world, &holder, A);
+    options = world.host;
+    options.min_links = 1;
+    cr_assert(ne(ptr, pool_host_for(world.pool, &endpoint, &options), NULL));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, fake_ask(&world, &waiter, A), POOL_PENDING));
+    cr_assert(eq(int, pool_release(&holder.lease, POOL_DISCARD), 0));
+    fake_run(&world, 0.2);
+    cr_assert(ne(ptr, waiter.lease.channel, NULL));
+    cr_assert(eq(uint, testing_peer_attempts(kept_up), 0));
+    fake_give_back(&waiter);
+    fake_world_end(&world);
+}
+
 /* ---- a pool's end, as its targets show it ---- */
 
 Test(regressions, a_target_is_closed_when_its_pool_drains)
