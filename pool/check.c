@@ -21,7 +21,8 @@ static void check_link(const struct pool_host *host, const struct link *link, en
         assert(link__node_is_set(&link->timer) || link->bits & LINK_ENDING);
         break;
     case LINK_READY:
-        assert(place == PLACE_IDLE || place == PLACE_PARTIAL || place == PLACE_BUSY);
+        assert(place <= PLACE_BUSY);
+        assert(link__held(link) ? place >= PLACE_PARTIAL : place <= PLACE_ROOMLESS || link->retire);
         break;
     case LINK_RESETTING:
     case LINK_DRAINING:
@@ -63,9 +64,9 @@ static void check_lists(const struct pool_host *host)
             check_link(host, link, (enum pool_place)place);
             n[link__state(link)]++;
             held += held_leases(link);
-            idle += place == PLACE_IDLE;
+            idle += place <= PLACE_ROOMLESS;
         }
-    for (int state = 0; state < LINK_STATES; state++)
+    for (int state = 0; state < LINK_CLOSED; state++)
         assert(n[state] == host->n[state]);
     assert(held == host->n_leased);
     assert(idle == host->n_idle);
@@ -129,8 +130,8 @@ void pool__check_host(struct pool *pool, const struct pool_host *host)
     assert(host->connect_limit >= 1);
     assert(host->state == pool_host_state(host));
     assert(host->is_down == pool__is_down(host));
-    assert(!host->lists[PLACE_IDLE] || link__node_is_set(&host->coldest));
-    if (host->lists[PLACE_IDLE] && pool__options(host)->idle_timeout > 0)
+    assert(!host->n_idle || link__node_is_set(&host->coldest));
+    if (host->n_idle && pool__options(host)->idle_timeout > 0)
         assert(link__node_is_set(&host->timer));
     if (pool__free_link(host))
         check_nobody_waits(host);

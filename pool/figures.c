@@ -58,7 +58,7 @@ void pool_host_stats(const struct pool_host *host, struct pool_host_stats *stats
         .bytes_sent = host->bytes_sent,
         .bytes_received = host->bytes_received};
 
-    for (int state = 0; state < LINK_STATES; state++)
+    for (int state = 0; state < LINK_CLOSED; state++)
         all.links[state] = host->n[state];
     memcpy(stats, &all, size < sizeof all ? size : sizeof all);
 }

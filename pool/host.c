@@ -185,7 +185,7 @@ void pool__see_host(struct pool_host *host)
 
     if (pool->freed)
         return;
-    if (host->draining && !host->line.n && (host->lists[PLACE_OPENING] || host->lists[PLACE_IDLE]))
+    if (host->draining && !host->line.n && (host->lists[PLACE_OPENING] || host->n_idle))
         pool__close_unneeded(host);
     if (!is_needed(host)) {
         host->unneeded_since = pool__now(pool);
@@ -203,8 +203,8 @@ void pool__close_unneeded(struct pool_host *host)
     host->closing = true;
     while (host->lists[PLACE_OPENING])
         link__end(host->lists[PLACE_OPENING], LINK_STOPPED, 0);
-    while (host->lists[PLACE_IDLE])
-        link__end(host->lists[PLACE_IDLE], LINK_DRAINED, 0);
+    while ((link = pool__coldest(host)))
+        link__end(link, LINK_DRAINED, 0);
     for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE (host->lists[place], link, next)
             if (link__state(link) == LINK_READY && link__held(link) && !link->retire)
@@ -232,21 +232,17 @@ static void close_idle(struct pool_host *host)
     double timeout = pool__options(host)->idle_timeout, now = pool__now(pool__of(host));
     struct link *coldest;
 
-    while (timeout > 0 && host->lists[PLACE_IDLE] && !is_exempt(host)) {
-        coldest = host->lists[PLACE_IDLE]->prev;
-        if (coldest->idle_since + timeout > now)
-            break;
+    while (timeout > 0 && (coldest = pool__coldest(host)) && coldest->idle_since + timeout <= now && !is_exempt(host))
         link__end(coldest, LINK_IDLE_TIMEOUT, 0);
-    }
 }
 
 static double idle_due(const struct pool_host *host)
 {
     double timeout = pool__options(host)->idle_timeout, now = pool__now(pool__of(host)), due;
 
-    if (timeout <= 0 || !host->lists[PLACE_IDLE])
+    if (timeout <= 0 || !host->n_idle)
         return INFINITY;
-    due = host->lists[PLACE_IDLE]->prev->idle_since + timeout;
+    due = pool__coldest(host)->idle_since + timeout;
     if (due > now)
         return due;
     due = pool__kept_up_until(host); /* exempt for now: looked at again */
@@ -334,9 +330,11 @@ static enum pool_place place_of(const struct link *link)
     case LINK_HANDSHAKING:
         return PLACE_OPENING;
     case LINK_READY:
-        if (!link__has_room(link) || link->retire)
+        if (link->retire || (link__held(link) && !link__has_room(link)))
             return PLACE_BUSY;
-        return link__held(link) ? PLACE_PARTIAL : PLACE_IDLE;
+        if (link__held(link))
+            return PLACE_PARTIAL;
+        return link__has_room(link) ? PLACE_IDLE : PLACE_ROOMLESS;
     case LINK_RESETTING:
     case LINK_DRAINING:
         return PLACE_BUSY;
@@ -348,6 +346,11 @@ static enum pool_place place_of(const struct link *link)
     }
 }
 
+static bool is_idle(const struct link *link)
+{
+    return link->place == PLACE_IDLE || link->place == PLACE_ROOMLESS;
+}
+
 void pool__unlist(struct link *link)
 {
     struct pool_host *host = pool__host_of(link);
@@ -355,9 +358,7 @@ void pool__unlist(struct link *link)
     if (link->place == PLACE_NONE)
         return;
     DL_DELETE(host->lists[link->place], link);
-    if (link->place == PLACE_IDLE) {
-        host->n_idle--;
-    }
+    host->n_idle -= is_idle(link);
     link->place = PLACE_NONE;
 }
 
@@ -376,9 +377,7 @@ void pool__place(struct link *link)
         DL_APPEND(host->lists[place], link);
     else
         DL_PREPEND(host->lists[place], link);
-    if (place == PLACE_IDLE) {
-        host->n_idle++;
-    }
+    host->n_idle += is_idle(link);
 }
 
 /* ---- its state ---- */

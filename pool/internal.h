@@ -76,6 +76,7 @@ struct pool_settings {
 
 enum pool_place {
     PLACE_IDLE,
+    PLACE_ROOMLESS,
     PLACE_PARTIAL,
     PLACE_BUSY,
     PLACE_OPENING,
@@ -94,8 +95,9 @@ struct pool_membership { /* of a host in a target; one for each pair */
 struct pool_host {
     struct link_owner owner; /* first: a link's owner is this. One line of cache */
     /* What leasing and returning touch lies together: two lines more. */
-    struct link *lists[PLACES]; /* utlist. IDLE: READY, unleased, the latest used first; PARTIAL: leased, with room;
-                                   BUSY: without; OPENING; RESTING: BACKOFF or OFFLINE, one at most */
+    /* utlist. IDLE: READY, unleased, the latest used first; ROOMLESS: the same, but its peer takes nobody just now;
+     * PARTIAL: leased, with room; BUSY: without; OPENING; RESTING: BACKOFF or OFFLINE, one at most */
+    struct link *lists[PLACES];
     uint32_t n_idle, n_leased;
     uint16_t connect_limit;
     uint16_t successes;       /* since the limit last changed; while it is brisk: up to where it is */
@@ -118,10 +120,11 @@ struct pool_host {
     uint64_t uses, bytes_sent, bytes_received;
     struct pool_membership *memberships;
     struct pool_line line;
-    uint32_t n[LINK_STATES]; /* links in each state */
+    uint32_t n[LINK_CLOSED]; /* links in each state before it */
     uint32_t n_memory;       /* links whose memory has not gone */
     uint32_t pins;
-    uint32_t expected_room; /* what an attempt is taken to serve */
+    uint32_t expected_room;      /* what an attempt is taken to serve */
+    uint32_t failed_attempts_to; /* cut: attempts and links numbered up to this belong to the last failure */
     double first_failure, last_delay, failed_at;
     double counted_at; /* the last failure that counted; links READY by then belong to it */
     double not_before; /* no attempt before this: the spread after a loss */
@@ -133,7 +136,6 @@ struct pool_host {
         double halved_at; /* in service: when the opening limit was last halved */
         double drain_due; /* draining: until when leases may last */
     };
-    uint64_t failed_attempts_to; /* attempts and links numbered up to this belong to the last failure */
     uint32_t asked_at, tried_at; /* tickets, cut: asked since the last try, the probe goes on */
     uint32_t failures;           /* since it was last stable */
     uint32_t opened, connected, failures_seen;
@@ -266,6 +268,15 @@ static inline struct link *pool__free_link(const struct pool_host *host) /* a li
     return host->lists[PLACE_PARTIAL] ? host->lists[PLACE_PARTIAL] : host->lists[PLACE_IDLE];
 }
 
+static inline struct link *pool__coldest(const struct pool_host *host) /* longest without a lease, or NULL */
+{
+    struct link *idle = host->lists[PLACE_IDLE], *roomless = host->lists[PLACE_ROOMLESS];
+
+    if (!roomless)
+        return idle ? idle->prev : NULL;
+    return idle && idle->prev->idle_since <= roomless->prev->idle_since ? idle->prev : roomless->prev;
+}
+
 /* pool.c */
 extern const struct link_keeper pool__keeper;
 void pool__refuse(struct pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -385,7 +396,7 @@ void pool__gave_way(struct pool_host *host);              /* what it keeps up wo
 bool pool__make_room(struct pool *pool,
     struct pool_host *but); /* closes the coldest idle link of any host but this one; false: there is none */
 bool pool__must_make_room(
-    const struct pool_host *host); /* a link just given back is owed to an older waiter elsewhere */
+    const struct link *link); /* just given back, or up: its place is owed to an older waiter elsewhere */
 bool pool__can_open(const struct pool_host *host);
 void pool__forget_line(struct pool_host *host, struct pool_line *line); /* its attempts are nobody's now */
 void pool__attempt_over(struct link *link);                             /* it is no longer opening */

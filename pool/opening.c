@@ -155,9 +155,8 @@ bool pool__can_open(const struct pool_host *host)
 /* A lease that wants an unused link, on a host that is full of idle used ones: the coldest of them gives way. */
 static bool can_open_for(struct pool_host *host, const struct pool_lease *lease)
 {
-    if (lease && lease->flags & POOL_FRESH && pool__sockets(host) >= pool__options(host)->max_links &&
-        host->lists[PLACE_IDLE])
-        link__end(host->lists[PLACE_IDLE]->prev, LINK_MADE_ROOM, 0);
+    if (lease && lease->flags & POOL_FRESH && pool__sockets(host) >= pool__options(host)->max_links && host->n_idle)
+        link__end(pool__coldest(host), LINK_MADE_ROOM, 0);
     if (pool__opening(host) >= (pool__of(host)->options.max_connecting + 1) / 2)
         return false; /* the other half is for the other hosts */
     return pool__can_open(host);
@@ -207,7 +206,7 @@ static struct pool_host *coldest_host(struct pool *pool)
 
     while ((node = link__heap_first(&pool->coldest))) {
         struct pool_host *host = (struct pool_host *)((char *)node - offsetof(struct pool_host, coldest));
-        struct link *bottom = host->lists[PLACE_IDLE] ? host->lists[PLACE_IDLE]->prev : NULL;
+        struct link *bottom = pool__coldest(host);
         if (!bottom)
             link__heap_clear(&pool->coldest, node);
         else if (node->due < bottom->idle_since)
@@ -236,7 +235,7 @@ bool pool__make_room(struct pool *pool, struct pool_host *but)
         link__heap_set(&pool->coldest, &but->coldest, due);
     if (!host)
         return false;
-    link__end(host->lists[PLACE_IDLE]->prev, LINK_MADE_ROOM, 0);
+    link__end(pool__coldest(host), LINK_MADE_ROOM, 0);
     return true;
 }
 
@@ -270,11 +269,13 @@ static struct pool_line *most_starved(struct pool *pool)
     return NULL;
 }
 
-bool pool__must_make_room(const struct pool_host *host)
+bool pool__must_make_room(const struct link *link)
 {
+    const struct pool_host *host = pool__host_of(link);
     struct pool *pool = pool__of(host);
     const struct pool_line *line = most_starved(pool);
-    const struct pool_lease *own = line ? pool__oldest_taker(host) : NULL;
+    bool is_roomless = link__is_shared(link) && !link__has_room(link);
+    const struct pool_lease *own = line && !is_roomless ? pool__oldest_taker(host) : NULL;
 
     if (!line || (line->host == host && !wants_fresh(line)) || is_upkeep(line) ||
         pool->n_links < pool->options.max_links)

@@ -79,14 +79,14 @@ static void on_served(struct link *link)
         link__end(link, (enum link_reason)link->retire, 0);
         return;
     }
-    if (link->place == PLACE_IDLE)
+    if (!link__held(link))
         pool__arm_idle(host, link->idle_since);
     pool__serve(host);
-    if (link->place == PLACE_IDLE && pool->starving.n && pool__must_make_room(host)) {
+    if (!link__held(link) && pool->starving.n && pool__must_make_room(link)) {
         link__end(link, LINK_MADE_ROOM, 0); /* nobody took it here, and elsewhere somebody waits for its place */
         return;
     }
-    if ((pool->draining || host->draining) && link->place == PLACE_IDLE) {
+    if ((pool->draining || host->draining) && !link__held(link)) {
         link__end(link, LINK_DRAINED, 0);
         return;
     }

@@ -27,7 +27,7 @@ static enum link_reason ends_at_return(const struct pool_host *host, const struc
         return LINK_DRAINED; /* the bound was lowered */
     if ((host->draining || pool->draining) && !pool__oldest_taker(host))
         return LINK_DRAINED;
-    if (pool->starving.n && pool__must_make_room(host))
+    if (pool->starving.n && pool__must_make_room(link))
         return LINK_MADE_ROOM;
     return LINK_NO_REASON;
 }

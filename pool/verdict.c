@@ -5,6 +5,11 @@
  * event: attempts and links begun before the last failure belong to it. */
 #include "pool/internal.h"
 
+static bool is_later(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) > 0;
+}
+
 static bool was_opening(const struct link_end *end)
 {
     return end->from == LINK_CONNECTING || end->from == LINK_HANDSHAKING;
@@ -107,14 +112,16 @@ static bool has_waiters(const struct pool_host *host)
 /* What has begun by now, and what is READY by now, fails for reasons of before. */
 static void count_to_here(struct pool_host *host)
 {
-    host->failed_attempts_to = host->owner.core->serial;
+    host->failed_attempts_to = (uint32_t)host->owner.core->serial;
     host->counted_at = link__now(host->owner.core);
 }
 
 /* An attempt that came up after the last failure has told something new: its end is another event. */
 static bool belongs_to_the_last_failure(const struct pool_host *host, const struct link *link, bool ready)
 {
-    return link->fsm.generation <= host->failed_attempts_to && (!ready || link->since <= host->counted_at);
+    bool had_begun = host->failed_attempts_to && !is_later((uint32_t)link->fsm.generation, host->failed_attempts_to);
+
+    return had_begun && (!ready || link->since <= host->counted_at);
 }
 
 /* Counts one more failure. Answers the backoff's delay. */
@@ -236,11 +243,6 @@ void pool__proven(struct link *link)
 }
 
 /* ---- the probe ---- */
-
-static bool is_later(uint32_t a, uint32_t b)
-{
-    return (int32_t)(a - b) > 0;
-}
 
 static bool is_asked_for(const struct pool_host *host)
 {

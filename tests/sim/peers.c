@@ -203,6 +203,18 @@ void peers__speak(struct sim *s, struct peer *peer)
     }
 }
 
+void peers__make_room(struct sim *s, struct peer *peer)
+{
+    struct testing_conn *conn;
+    struct frame none = frame_of('n', 0, 0, 0);
+
+    for (unsigned i = 0; (conn = testing_peer_conn(peer->peer, i)); i++) {
+        const struct visit *visit = testing_conn_data(conn);
+        if (visit && visit->is_shared)
+            say_one(conn, 'n', &none, s->p.rooms);
+    }
+}
+
 void peers__cut_some(struct sim *s, struct peer *peer, enum link_reason how)
 {
     struct testing_conn *conns[64];

@@ -276,6 +276,7 @@ static void calm_peer(struct sim *s, unsigned i)
     testing_peer_accept_rate(peer->peer, 0);
     peer->late = 0;
     peer->refuses = peer->mute = peer->clogged = false;
+    peers__make_room(s, peer);
 }
 
 void sim__calm_world(struct sim *s)

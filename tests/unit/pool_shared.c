@@ -1,6 +1,7 @@
 /* pool_shared.c - links that carry several leases at once, in a pool: their room, their leaving, their end. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <math.h>
 
 #include "tests/fakes/shared.h"
 #include "tests/fakes/world.h"
@@ -65,6 +66,91 @@ Test(pool_shared, an_attempt_is_taken_to_serve_the_hosts_last_known_room)
         cr_assert(eq(uint, world.told, 1 + n));
         fake_world_end(&world);
     }
+}
+
+/* A link up, whose peer then takes nobody any more. */
+static struct pool_host *roomless_host(struct fake_world *world)
+{
+    struct fake_user user = {0};
+    struct protocol_link *pl;
+
+    fake_hold(world, &user, a);
+    fake_give_back(&user);
+    pl = protocol_attempt_link(attempt);
+    cr_assert(ne(ptr, pl, NULL));
+    cr_assert(eq(int, protocol_set_room(pl, 0), 0));
+    return fake_host(world, a);
+}
+
+Test(pool_shared, a_link_without_room_that_nobody_holds_is_idle)
+{
+    struct fake_user waiter = {.lease = {.flags = POOL_WAIT_FOR_READY, .timeout = INFINITY}};
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    struct pool_host *host = roomless_host(&world);
+    double since = testing_now(world.t), idle_timeout = world.host.idle_timeout;
+    cr_assert(eq(uint, fake_host_stats(host).idle, 1));
+    fake_run(&world, since + idle_timeout - 0.01 - testing_now(world.t));
+    cr_assert(eq(uint, fake_host_stats(host).links[LINK_READY], 1));
+    fake_run(&world, 0.02);
+    cr_assert(eq(uint, fake_host_stats(host).links[LINK_READY], 0));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_IDLE_TIMEOUT], 1));
+    cr_assert(eq(int, fake_ask(&world, &waiter, a), POOL_PENDING)); /* and then another is opened */
+    fake_run(&world, 0.01);
+    cr_assert(ne(ptr, waiter.lease.channel, NULL));
+    fake_give_back(&waiter);
+    fake_world_end(&world);
+}
+
+Test(pool_shared, a_link_without_room_that_nobody_holds_makes_room)
+{
+    struct fake_user other = {.lease = {.timeout = INFINITY}};
+    struct pool_options options;
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    fake_echo(&world, "10.0.0.2:80");
+    options = world.options;
+    options.max_links = 1;
+    cr_assert(eq(int, pool_set_options(world.pool, &options), 0));
+    roomless_host(&world);
+    cr_assert(eq(int, fake_ask(&world, &other, "10.0.0.2:80"), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(ne(ptr, other.lease.channel, NULL));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_MADE_ROOM], 1));
+    fake_give_back(&other);
+    fake_world_end(&world);
+}
+
+Test(pool_shared, a_link_without_room_that_nobody_holds_goes_as_its_host_drains)
+{
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    struct pool_host *host = roomless_host(&world);
+    cr_assert(eq(int, pool_host_drain(host, INFINITY), 0));
+    cr_assert(eq(uint, fake_host_stats(host).links[LINK_READY], 0));
+    fake_world_end(&world);
+}
+
+Test(pool_shared, a_link_that_has_room_again_serves_those_who_wait)
+{
+    struct fake_user waiter = {.lease = {.timeout = INFINITY}};
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    world.host.max_links = 1;
+    struct pool_host *host = roomless_host(&world);
+    cr_assert(eq(int, pool_host_set_options(host, &world.host), 0));
+    cr_assert(eq(int, fake_ask(&world, &waiter, a), POOL_PENDING));
+    fake_run(&world, 10);
+    cr_assert(eq(ptr, waiter.lease.channel, NULL));
+    cr_assert(eq(int, protocol_set_room(protocol_attempt_link(attempt), 1), 0));
+    fake_run(&world, 0.01);
+    cr_assert(ne(ptr, waiter.lease.channel, NULL));
+    fake_give_back(&waiter);
+    fake_world_end(&world);
 }
 
 /* ---- its leaving ---- */
