@@ -363,6 +363,17 @@ static void begin(struct pool_host *host, struct link *link, struct pool_line *l
         pool__want_host(host); /* others waited for the spread, or the backoff, to pass */
 }
 
+/* Under way for what is kept up, or for leases that are gone. */
+static struct link *attempt_for_nobody(const struct pool_host *host)
+{
+    struct link *link;
+
+    DL_FOREACH (host->lists[PLACE_OPENING], link)
+        if (!link->channel.data)
+            return link;
+    return NULL;
+}
+
 static enum outcome open_one(struct pool_line *line)
 {
     struct pool *pool = pool_of(line);
@@ -376,6 +387,10 @@ static enum outcome open_one(struct pool_line *line)
         return NO_ATTEMPT_LEFT; /* before its picker looks through all hosts for nothing */
     if (!(host = host_for(line)))
         return NOT_NOW;
+    if (leases_want(line) && (link = attempt_for_nobody(host))) {
+        serve_with(link, line, host->expected_room);
+        return OPENED;
+    }
     if (pool->n_links >= pool->options.max_links &&
         (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
         return NO_LINK_LEFT;

@@ -310,6 +310,48 @@ Test(pool_opening, the_first_use_of_a_round_robin_target_opens_one_link_a_host)
     fake_world_end(&world);
 }
 
+Test(pool_opening, an_attempt_for_what_is_kept_up_serves_the_lease_whose_own_has_failed)
+{
+    struct fake_user user = {.lease = {.timeout = INFINITY, .flags = POOL_WAIT_FOR_READY}};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    fake_world_open(&world);
+    fake_peer(&world, a, TESTING_REFUSE);
+    struct testing_peer *slow = fake_echo(&world, b);
+    testing_peer_delay(slow, 0.5, 0);
+    fake_target(&world, "db", &pool_round_robin, three, 2);
+    cr_assert(eq(int, fake_ask(&world, &user, "db"), POOL_PENDING));
+    fake_run(&world, 0.6);
+    cr_assert(ne(ptr, user.lease.channel, NULL));
+    cr_assert(eq(uint, testing_peer_attempts(slow), 1));
+    fake_give_back(&user);
+    fake_world_end(&world);
+}
+
+Test(pool_opening, an_attempt_for_what_is_kept_up_serves_the_first_lease_of_its_host)
+{
+    struct fake_user users[2] = {0};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.host.min_links = 1;
+    fake_world_open(&world);
+    struct testing_peer *slow = fake_echo(&world, a);
+    testing_peer_delay(slow, 0.5, 0);
+    cr_assert(ne(ptr, pool_host(world.pool, a), NULL));
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, fake_ask(&world, &users[0], a), POOL_PENDING));
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, testing_peer_attempts(slow), 1));
+    cr_assert(eq(int, fake_ask(&world, &users[1], a), POOL_PENDING));
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, testing_peer_attempts(slow), 2)); /* the second needs one of its own */
+    fake_run(&world, 1);
+    cr_assert(eq(uint, world.told, 2));
+    fake_world_end(&world);
+}
+
 /* An attempt ahead of use, on a host whose link the picker would not take, serves no lease of its target. */
 Test(pool_opening, upkeep_elsewhere_does_not_stand_for_the_link_that_is_waited_for)
 {
