@@ -131,7 +131,7 @@ static void serve(struct link *link)
     struct link_core *core = link__core(link);
     double stable_after = link->owner->terms->backoff.stable_after;
 
-    link->since = link->idle_since = link__now(core);
+    link->since = link__now(core);
     link->age_draw = (uint16_t)(core->env->random(core->env->data) & 0xffff);
     link__set_bits(link, 0, LINK_UNPROVEN);
     if (stable_after <= 0) {
@@ -207,14 +207,14 @@ void link__hold(struct link *link, double delay)
 void link__ready(struct link *link)
 {
     enum link_state from = link__state(link);
-    enum link_action action = step(link, LINK_EV_READY, (struct detail){0});
 
-    if (action != LINK_DO_SERVE)
+    if (from == LINK_HANDSHAKING || from == LINK_RESETTING)
+        link->idle_since = link__now(link__core(link)); /* before it takes its place among the idle ones */
+    if (step(link, LINK_EV_READY, (struct detail){0}) != LINK_DO_SERVE)
         return;
     if (from == LINK_HANDSHAKING) {
         serve(link);
     } else { /* clean again: its age goes on */
-        link->idle_since = link__now(link__core(link));
         link__arm_ready(link);
         link__core(link)->keeper->served(link);
     }

@@ -65,6 +65,7 @@ static void check_lists(const struct pool_host *host)
             n[link__state(link)]++;
             held += held_leases(link);
             idle += place <= PLACE_ROOMLESS;
+            assert(place != PLACE_IDLE || !link->next || link->idle_since >= link->next->idle_since);
         }
     for (int state = 0; state < LINK_CLOSED; state++)
         assert(n[state] == host->n[state]);

@@ -362,6 +362,19 @@ void pool__unlist(struct link *link)
     link->place = PLACE_NONE;
 }
 
+/* The latest used first: nearly always the very first, but for one that had no room. */
+static void place_idle(struct pool_host *host, struct link *link)
+{
+    struct link *colder = host->lists[PLACE_IDLE];
+
+    while (colder && colder->idle_since > link->idle_since)
+        colder = colder->next;
+    if (colder)
+        DL_PREPEND_ELEM(host->lists[PLACE_IDLE], colder, link);
+    else
+        DL_APPEND(host->lists[PLACE_IDLE], link);
+}
+
 void pool__place(struct link *link)
 {
     struct pool_host *host = pool__host_of(link);
@@ -373,7 +386,9 @@ void pool__place(struct link *link)
     link->place = (uint8_t)place;
     if (place == PLACE_NONE)
         return;
-    if (place == PLACE_PARTIAL) /* the oldest first */
+    if (place == PLACE_IDLE)
+        place_idle(host, link);
+    else if (place == PLACE_PARTIAL) /* the oldest first */
         DL_APPEND(host->lists[place], link);
     else
         DL_PREPEND(host->lists[place], link);

@@ -103,6 +103,25 @@ Test(pool_shared, a_link_without_room_that_nobody_holds_is_idle)
     fake_world_end(&world);
 }
 
+Test(pool_shared, a_link_that_has_room_again_is_as_old_as_it_was)
+{
+    struct fake_user other = {0};
+    struct fake_world world;
+
+    begin(&world, 1, 0);
+    struct pool_host *host = roomless_host(&world);
+    struct link_attempt first = attempt;
+    fake_run(&world, 10);
+    fake_hold(&world, &other, a);
+    fake_give_back(&other);
+    fake_run(&world, 10);
+    cr_assert(eq(int, protocol_set_room(protocol_attempt_link(first), 1), 0));
+    fake_run(&world, world.host.idle_timeout - 15);
+    cr_assert(eq(uint, fake_host_stats(host).idle, 1)); /* of two, the one used since */
+    cr_assert(eq(ptr, protocol_attempt_link(first), NULL));
+    fake_world_end(&world);
+}
+
 Test(pool_shared, a_link_without_room_that_nobody_holds_makes_room)
 {
     struct fake_user other = {.lease = {.timeout = INFINITY}};
