@@ -116,7 +116,7 @@ unit conformance matrix figures outside ids cases:
 TESTS = $(SUITES) $(EXAMPLE_TESTS)
 tests: ## all that `test` and `bench` run, built only
 	@$(MAKE) $(JOBS) KIND=release all $(BENCHES:%=$(BUILD)/release/bench/%)
-	@$(MAKE) $(JOBS) KIND=debug $(TESTS:%=$(BUILD)/debug/%) $(REPLAYS:$(B)/%=$(BUILD)/debug/%)
+	@$(MAKE) $(JOBS) KIND=debug $(TESTS:%=$(BUILD)/debug/%) $(REPLAYS:$(B)/%=$(BUILD)/debug/%) $(BUILD)/debug/sim $(BUILD)/debug/sim_seam
 test: ## all tests, in under 3 minutes; installs what is missing
 	@tests/deps.sh build test
 	@$(MAKE) tests
@@ -175,6 +175,14 @@ sim-controls: ## planted faults, each found by a game; and the same games under 
 	@tests/deps.sh build check
 	tests/sim/controls.sh $(BUILD)/sim-controls
 	tests/sim/compilers.sh $(BUILD)/sim-compilers
+$(B)/sim_seam: $(call objects,tests/sim/seam/*.c tests/fakes/session.c tests/fakes/shared.c) $(B)/liblinkpool.a
+	@echo "  LD $@"
+	@$(LINK) $^ $(LIBS) -o $@
+run-seam: $(B)/sim_seam
+	$(B)/sim_seam
+seam: ## each scenario in virtual time and on libev with real descriptors, under a clock of ours: the same is told
+	@tests/deps.sh build
+	@$(MAKE) $(JOBS) KIND=debug run-seam
 proxy: ## lbproxy before nginx, redis, node, apache2 and python, with curl, wrk, ab, hey and redis-benchmark
 	@tests/deps.sh build proxy
 	@$(MAKE) $(JOBS) run-proxy
@@ -188,6 +196,8 @@ CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|cases)/*
 check: controls ## the tests under the sanitizers, the core's under valgrind
 	@$(MAKE) $(JOBS) KIND=asan lib $(TESTS:%=$(BUILD)/asan/%)
 	@for test in $(TESTS) replays outside; do $(MAKE) KIND=asan run-$$test || exit 1; done
+	@$(MAKE) $(JOBS) KIND=asan run-sim SEEDS=200
+	@$(MAKE) $(JOBS) KIND=asan run-seam
 	@$(MAKE) $(JOBS) KIND=debug $(CORE_SUITES:%=$(BUILD)/debug/%)
 	for suite in $(CORE_SUITES); do tests/valgrind.sh $(BUILD)/debug/$$suite --filter '$(CORE_TESTS)' || exit 1; done
 verify-ids: ## one change of the library's source an id must turn its test red
@@ -245,6 +255,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm sim run-sim sim-controls run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm sim run-sim sim-controls seam run-seam run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -128,7 +128,7 @@ void testing_shuffle(struct testing *t, bool on);
 
 enum testing_call {
     TESTING_SOCKET,
-    TESTING_CONNECT,
+    TESTING_CONNECT, /* with EINTR it goes on by itself, as POSIX has it */
     TESTING_BIND,
     TESTING_SETSOCKOPT,
     TESTING_GETSOCKOPT,

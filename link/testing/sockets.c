@@ -55,19 +55,31 @@ static int call_socket(void *data, int domain, int type, int protocol)
     return socket ? socket->fd : fail(ENOMEM);
 }
 
-static int call_connect(void *data, int fd, const struct sockaddr *address, socklen_t size)
+static int connect_to(struct testing__socket *socket, const struct sockaddr *address, socklen_t size)
 {
-    struct testing__socket *socket = begin(data, TESTING_CONNECT, fd);
     struct link_address to;
     int error;
 
-    if (!socket)
-        return -1;
     if (address->sa_family != socket->domain)
         return fail(EAFNOSUPPORT);
     testing__normal_address(&to, address, size);
     error = testing__socket_connect(socket, &to);
     return error ? fail(error) : 0;
+}
+
+/* One that a signal cuts short goes on by itself, as POSIX has it: only what it would have said is lost. */
+static int call_connect(void *data, int fd, const struct sockaddr *address, socklen_t size)
+{
+    struct testing *t = data;
+    int error = testing__called(t, TESTING_CONNECT), answer;
+    struct testing__socket *socket = open_socket(t, fd);
+
+    if (!socket)
+        return fail(EBADF);
+    if (error && error != EINTR)
+        return fail(error);
+    answer = connect_to(socket, address, size);
+    return error && (!answer || errno == EINPROGRESS) ? fail(error) : answer; /* other errors come before any wait */
 }
 
 static int call_bind(void *data, int fd, const struct sockaddr *address, socklen_t size)
@@ -210,6 +222,8 @@ static int obstacle(struct testing__socket *socket)
 {
     int error = socket->error;
 
+    if (socket->domain == AF_UNIX && socket->state == SOCKET_DEAD) /* the error is told to who reads */
+        return EPIPE;
     socket->error = 0;
     if (error)
         return error;

@@ -226,17 +226,21 @@ static void carry(struct testing__socket *socket)
         testing__bytes_drop(&socket->out, n);
         testing__conn_take(socket->conn, piece, n);
     }
-    if (socket->conn && socket->out.n == 0 && socket->shut_write && !socket->eof_told &&
+    if (socket->conn && socket->out.n == 0 && socket->shut_write && !socket->eof_told && !socket->abort &&
         socket->conn->state == CONN_OPEN) {
         socket->eof_told = true;
         testing__conn_eof(socket->conn);
     }
 }
 
+/* What was sent before the reset has come: the peer may read it first. */
 static void abort_conn(struct testing__socket *socket)
 {
-    struct testing_conn *conn = socket->conn;
+    struct testing_conn *conn;
 
+    carry(socket);
+    if (!(conn = socket->conn))
+        return;
     detach(socket);
     testing__conn_broken(conn);
 }

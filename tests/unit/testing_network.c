@@ -305,6 +305,21 @@ Test(testing_network, a_reset_is_told_once_and_lets_what_came_be_read)
     hang_up(&c);
 }
 
+Test(testing_network, a_write_after_a_reset_says_it_over_tcp_and_leaves_it_to_a_read_over_unix)
+{
+    struct client tcp, un;
+
+    testing_peer_cut(join(&tcp, "10.0.0.1:80"), LINK_RESET);
+    cr_fails(say(&tcp, "x"), ECONNRESET);
+    cr_hears(&tcp, "");
+    hang_up(&tcp);
+    testing_peer_cut(join(&un, "unix:/run/x.sock"), LINK_RESET);
+    cr_fails(say(&un, "x"), EPIPE);
+    cr_fails(hear(&un, (char[4]){0}, 4, 0), ECONNRESET);
+    cr_hears(&un, "");
+    hang_up(&un);
+}
+
 Test(testing_network, silence_fills_the_send_buffer_and_ends_by_the_users_time_out)
 {
     struct client c;
@@ -360,6 +375,21 @@ Test(testing_network, bytes_sent_before_a_close_arrive)
     say(&c, "last words");
     hang_up(&c);
     cr_assert(eq(uint, testing_open_descriptors(t), 0));
+    testing_run_for(t, 0);
+    cr_assert(eq(u64, testing_peer_bytes(peer), 10));
+    cr_assert(eq(uint, testing_peer_open(peer), 0));
+}
+
+Test(testing_network, bytes_sent_before_a_close_that_resets_arrive_too)
+{
+    struct client c;
+    struct testing_peer *peer = join(&c, "10.0.0.1:80");
+
+    testing_peer_serve(peer, testing_echo, NULL); /* its answers come to nobody */
+    testing_peer_say(peer, "unread", 6);
+    testing_run_for(t, 0);
+    say(&c, "last words");
+    hang_up(&c);
     testing_run_for(t, 0);
     cr_assert(eq(u64, testing_peer_bytes(peer), 10));
     cr_assert(eq(uint, testing_peer_open(peer), 0));
@@ -702,6 +732,46 @@ Test(testing_network, calls_fail_when_told_to)
     cr_assert(eq(u64, testing_calls(t, TESTING_CONNECT), 3));
     testing_fail_call(t, TESTING_CLOSE, 1, EINTR, false);
     cr_fails(env->close(env->data, fd), EINTR); /* and closed all the same */
+}
+
+Test(testing_network, a_connect_that_a_signal_cuts_short_goes_on)
+{
+    struct testing_peer *peer = testing_peer_add(t, "10.0.0.1:80", TESTING_ACCEPT);
+    struct client c, d;
+
+    testing_peer_delay(peer, 0.25, 0);
+    testing_fail_call(t, TESTING_CONNECT, 1, EINTR, false);
+    cr_assert(eq(int, dial(&c, "10.0.0.1:80"), EINTR));
+    cr_fails(try_connect(c.fd, "10.0.0.1:80"), EALREADY);
+    testing_run_for(t, 0.24);
+    cr_assert(eq(uint, c.runs, 0));
+    testing_run_for(t, 0.02);
+    cr_assert(eq(uint, c.events, LINKPOOL_WRITE));
+    cr_assert(eq(int, pending_error(&c), 0));
+    cr_assert(eq(uint, testing_peer_accepted(peer), 1));
+    testing_fail_call(t, TESTING_CONNECT, 1, EINTR, false);
+    cr_assert(eq(int, dial(&d, "10.0.0.2:80"), EINTR));
+    testing_run_for(t, 1);
+    cr_assert(eq(int, pending_error(&d), ECONNREFUSED));
+    hang_up(&c);
+    hang_up(&d);
+}
+
+Test(testing_network, a_connect_that_is_over_at_once_is_not_cut_short)
+{
+    struct client c;
+    int fd = open_for("unix:/run/y");
+
+    testing_peer_add(t, "unix:/run/x", TESTING_ACCEPT);
+    testing_fail_call(t, TESTING_CONNECT, 1, EINTR, false);
+    cr_fails(try_connect(fd, "unix:/run/y"), ENOENT);
+    env->close(env->data, fd);
+    testing_fail_call(t, TESTING_CONNECT, 1, EINTR, false);
+    cr_assert(eq(int, dial(&c, "unix:/run/x"), EINTR)); /* that it is up is lost with the answer */
+    testing_run_for(t, 0);
+    cr_assert(eq(uint, c.events, LINKPOOL_WRITE));
+    cr_assert(eq(int, pending_error(&c), 0));
+    hang_up(&c);
 }
 
 Test(testing_network, memory_is_counted_and_runs_out_when_told_to)

@@ -2,19 +2,23 @@
  *
  * Where epoll_wait() would block, time goes on to the end of its time-out, which libev has rounded to milliseconds, or
  * to the next move of the world, if that is sooner. A time-out of 0 costs a microsecond: a loop that asked for nothing
- * else would live in one instant for ever, and alarms that ring early would never be due. */
+ * else would live in one instant for ever, and alarms that ring early would never be due. The wall clock is set now and
+ * then: nothing may hang on it. */
 #include "tests/sim/seam/clock.h"
 
 #include <math.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-static const double poll_takes = 1e-6;   /* seconds */
+static const double poll_takes = 1e-6;        /* seconds */
 static const uint64_t polls_a_moment = 20000; /* a scenario has some hundred in a millisecond */
-static const double moment = 0.5;        /* seconds: so many polls of no wait take 20 ms of it */
-static const double wall = 1.6e9;        /* what the wall clock is ahead of the other */
+static const double moment = 0.5;             /* seconds: so many polls of no wait take 20 ms of it */
+static const double wall = 1.6e9;             /* what the wall clock is ahead of the other */
+static const double put_on = 3600;            /* and somebody sets it, on and back, every so many polls */
+static const uint64_t wall_stands = 5;
 
 static struct {
     bool on, reached, quiet;
@@ -105,14 +109,30 @@ static int real_poll(int epoll, struct epoll_event *events, int max, int timeout
 
 /* ---- what comes before it ---- */
 
+static double wall_time(void)
+{
+    return the.now + wall + (the.counts.polls / wall_stands & 1 ? put_on : 0);
+}
+
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t)
 {
-    double now = the.now + (id == CLOCK_REALTIME ? wall : 0);
+    double now = id == CLOCK_REALTIME ? wall_time() : the.now;
 
     if (!the.on || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME))
         return real_clock(id, t);
     t->tv_sec = (time_t)floor(now);
     t->tv_nsec = (long)((now - floor(now)) * 1e9);
+    return 0;
+}
+
+/* libev's wall clock. */
+__attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+    struct timespec now;
+
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *t = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
     return 0;
 }
 

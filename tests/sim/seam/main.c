@@ -21,7 +21,8 @@ static const double rounding = 0.0012, least_slack = 0.0005;
 /* Nothing is early: what floating point says beside the truth. */
 static const double earliest = 1e-6;
 
-static const struct scenario *const lists[] = {scenarios_wait, scenarios_life, scenarios_bytes, scenarios_edge, NULL};
+static const struct scenario *const lists[] = {
+    scenarios_wait, scenarios_life, scenarios_many, scenarios_bytes, scenarios_time, scenarios_end, NULL};
 
 static struct {
     const char *scenario, *stage;
@@ -98,8 +99,8 @@ static bool compare(const struct log *virtual, const struct log *real)
     return false;
 }
 
-/* What a real loop may poll more often: an alarm may ring early, once; a wait is at most a minute; and a run ends twice.
- * A loop that spins, or wakes up for nothing, does it thousands of times. */
+/* What a real loop may poll more often: an alarm may ring early, once; a wait is at most a minute; and a run ends
+ * twice. A loop that spins, or wakes up for nothing, does it thousands of times. */
 static bool compare_work(const struct log *virtual, const struct log *real)
 {
     double seconds = virtual->n ? virtual->records[virtual->n - 1].at : 0;

@@ -88,15 +88,25 @@ struct scenario {
 };
 
 /** Plays it, and closes all. The log is the caller's to free. */
-void play_scenario(
-    const struct scenario *scenario, struct stage *stage, bool is_unix, bool verbose, struct log *log, unsigned *broken);
+void play_scenario(const struct scenario *scenario, struct stage *stage, bool is_unix, bool verbose, struct log *log,
+    unsigned *broken);
 
 /* ---- what scenarios are made of ---- */
 
+/** A line of the log. */
 void note(struct play *p, double value, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/** What holds on either stage. Where it does not, the scenario has failed, though both may agree. */
+void must(struct play *p, bool holds, const char *what);
 void run(struct play *p, double seconds);
 /** The clock goes on at once. From within a callback: it has been busy; the run must last longer. */
 void leap(struct play *p, double seconds);
+/** The same, and the user's own code then calls ev_now_update(). */
+void leap_and_refresh(struct play *p, double seconds);
+/** Whether the loop would wait, or end. After a run: what is asked for since is done by asking. */
+void note_waits(struct play *p);
+/** At that very time, within the poll that also brings what peers do then: something of the user's own is ready. */
+void knock(struct play *p, double seconds, void (*fn)(void *data), void *data);
+/** A timer of the user's own: as late as such timers are. */
 void at(struct play *p, double seconds, void (*fn)(void *data), void *data);
 
 void peer(struct play *p, unsigned i, enum testing_behaviour behaviour);
@@ -111,6 +121,8 @@ void window(struct play *p, unsigned i, size_t bytes);
 /** Asks for the i-th peer's address. */
 void ask(struct play *p, unsigned user, unsigned peer);
 void ask_target(struct play *p, unsigned user, unsigned target);
+/** How the last wish of a user must have ended, on either stage. */
+void expect(struct play *p, unsigned user, int status, enum link_reason reason);
 void cancel(struct play *p, unsigned user);
 void give_back(struct play *p, unsigned user);
 void discard(struct play *p, unsigned user);
@@ -128,6 +140,8 @@ void target(struct play *p, unsigned i, const struct pool_picker *picker, unsign
 void update(struct play *p, unsigned i, unsigned first, unsigned n);
 void drain(struct play *p, double timeout);
 void free_pool(struct play *p);
+/** How many links of a peer's host must be idle, and what its last failure or loss was, on either stage. */
+void expect_idle(struct play *p, unsigned peer, unsigned n, enum link_reason last);
 /** The states of hosts, and what is out. */
 void look(struct play *p);
 
@@ -135,6 +149,14 @@ void look(struct play *p);
 void start_link(struct play *p);
 void link_says(struct play *p, const char *text);
 
-extern const struct scenario scenarios_wait[], scenarios_life[], scenarios_bytes[], scenarios_edge[];
+/* ---- of the play itself ---- */
+
+void play__env(struct play *p);
+void play__observer(struct play *p);
+/** The number of the peer a host leads to; 99: no host. */
+unsigned place_of(struct play *p, const struct pool_host *of);
+
+extern const struct scenario scenarios_wait[], scenarios_life[], scenarios_many[], scenarios_bytes[], scenarios_time[],
+    scenarios_end[];
 
 #endif

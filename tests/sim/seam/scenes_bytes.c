@@ -34,6 +34,7 @@ static void answers(struct play *p)
     run(p, 0.5);
     give_back(p, 0);
     run(p, 0.5);
+    expect_idle(p, 0, 1, LINK_NO_REASON);
     look(p);
 }
 
@@ -62,6 +63,7 @@ static void bytes_while_idle(struct play *p)
     run(p, 0.5);
     peer_says(p, 0, "unasked");
     run(p, 0.5);
+    expect_idle(p, 0, 0, LINK_NO_REASON);
     look(p);
     hold(p, 1);
     give_back(p, 1);
@@ -91,6 +93,29 @@ static void sent_last(struct play *p)
     look(p);
 }
 
+static void last_words(struct play *p)
+{
+    peer(p, 0, TESTING_ACCEPT);
+    greet(p, 0, "unread");
+    hold(p, 0);
+    say(p, 0, "last words"); /* arrive, though the close that follows is a reset */
+    discard(p, 0);
+    run(p, 1);
+}
+
+static void says_after_a_reset(struct play *p)
+{
+    echo_peer(p, 0);
+    hold(p, 0);
+    exchange(p, 0);
+    cut(p, 0, LINK_RESET);
+    say(p, 0, "anybody?");
+    run(p, 1);
+    discard(p, 0);
+    run(p, 1);
+    look(p);
+}
+
 static void late_answer(struct play *p)
 {
     echo_peer(p, 0);
@@ -101,6 +126,7 @@ static void late_answer(struct play *p)
     run(p, 0.1);
     discard(p, 0);
     run(p, 1);
+    expect_idle(p, 0, 0, LINK_NO_REASON);
     look(p);
 }
 
@@ -299,6 +325,77 @@ static void lends_its_descriptor(struct play *p)
     run(p, 0.1);
 }
 
+/* ---- one holder changes what another waits for, when both are ready ---- */
+
+static void two_hold(struct play *p)
+{
+    echo_peer(p, 0);
+    echo_peer(p, 1);
+    p->users[0].reads = p->users[1].reads = true;
+    ask(p, 0, 0);
+    ask(p, 1, 1);
+    run(p, 0.1);
+}
+
+static void pause_other_then(struct user *user, enum event event)
+{
+    if (event == HEARD)
+        want(user->play, 1, 0);
+}
+
+static void paused_by_another(struct play *p)
+{
+    two_hold(p);
+    p->users[0].then = pause_other_then;
+    peer_says(p, 0, "to the first");
+    peer_says(p, 1, "to the second");
+    run(p, 0.5);
+    want(p, 1, LINKPOOL_READ);
+    run(p, 0.5);
+}
+
+static void resume_other_then(struct user *user, enum event event)
+{
+    if (event != HEARD)
+        return;
+    want(user->play, 1, 0);
+    want(user->play, 1, LINKPOOL_READ);
+    ask(user->play, 2, 1); /* is told at the end of the turn, after the other has heard */
+}
+
+static void paused_and_resumed_by_another(struct play *p)
+{
+    two_hold(p);
+    ask(p, 2, 1);
+    run(p, 0.1);
+    give_back(p, 2);
+    p->users[0].then = resume_other_then;
+    peer_says(p, 0, "to the first");
+    peer_says(p, 1, "to the second");
+    run(p, 0.5);
+}
+
+static void give_back_other_then(struct user *user, enum event event)
+{
+    if (event != ENDED)
+        return;
+    give_back(user->play, 1);
+    ask(user->play, 2, 1);
+}
+
+/* The end that came with this poll is seen before the link is handed on at the end of the turn. */
+static void given_back_by_another_with_its_end(struct play *p)
+{
+    two_hold(p);
+    p->users[0].then = give_back_other_then;
+    cut(p, 0, LINK_CLOSED_BY_PEER);
+    want(p, 1, LINKPOOL_READ | LINKPOOL_WRITE); /* so that the return changes it */
+    cut(p, 1, LINK_CLOSED_BY_PEER);
+    ask(p, 3, 1);
+    run(p, 0.5);
+    look(p);
+}
+
 /* ---- several on a link ---- */
 
 static void shares(struct play *p)
@@ -368,6 +465,8 @@ const struct scenario scenarios_bytes[] = {
     {.name = "bytes while idle", .play = bytes_while_idle},
     {.name = "bytes left unread", .options = one_link, .play = bytes_left_unread},
     {.name = "sent last", .play = sent_last},
+    {.name = "last words", .play = last_words},
+    {.name = "says after a reset", .play = says_after_a_reset},
     {.name = "answer after a discard", .play = late_answer},
     {.name = "paused reads", .play = paused},
     {.name = "wants to write", .play = wants_to_write},
@@ -382,6 +481,9 @@ const struct scenario scenarios_bytes[] = {
     {.name = "end of file with an acquire", .play = end_with_an_acquire},
     {.name = "handed on with its end", .options = one_link, .play = handed_on_with_its_end},
     {.name = "lends its descriptor", .options = one_link, .play = lends_its_descriptor},
+    {.name = "paused by another", .play = paused_by_another},
+    {.name = "paused and resumed by another", .play = paused_and_resumed_by_another},
+    {.name = "given back by another with its end", .options = one_link, .play = given_back_by_another_with_its_end},
     {.name = "streams", .options = shares, .play = streams},
     {.name = "streams are cut", .options = shares, .play = streams_are_cut},
     {.name = "streams drain", .options = shares, .play = streams_drain},

@@ -25,6 +25,7 @@ static void connects(struct play *p)
     echo_peer(p, 0);
     ask(p, 0, 0);
     run(p, 0.1);
+    expect(p, 0, POOL_READY, LINK_NO_REASON);
     exchange(p, 0);
     give_back(p, 0);
     run(p, 0.1);
@@ -51,6 +52,7 @@ static void refused(struct play *p)
     peer(p, 0, TESTING_REFUSE);
     ask(p, 0, 0);
     run(p, 0.1);
+    expect(p, 0, LINKPOOL_EUNAVAILABLE, LINK_REFUSED);
     look(p);
     ask(p, 1, 0);
     run(p, 5);
@@ -85,6 +87,8 @@ static void unreachable(struct play *p)
     ask(p, 0, 0);
     ask(p, 1, 1);
     run(p, 4);
+    expect(p, 0, LINKPOOL_EUNAVAILABLE, LINK_UNREACHABLE);
+    expect(p, 1, LINKPOOL_EUNAVAILABLE, LINK_UNREACHABLE);
     look(p);
 }
 
@@ -94,8 +98,10 @@ static void black_hole(struct play *p)
     p->users[0].lease.timeout = 10;
     ask(p, 0, 0);
     run(p, 2.9);
+    must(p, p->users[0].waits, "a black hole says nothing");
     look(p);
     run(p, 7);
+    expect(p, 0, LINKPOOL_EUNAVAILABLE, LINK_TIMED_OUT);
     look(p);
 }
 
@@ -121,6 +127,7 @@ static void black_hole_opens(struct play *p)
     run(p, 0.025);
     behave(p, 0, TESTING_ACCEPT);
     run(p, 2);
+    expect(p, 0, POOL_READY, LINK_NO_REASON);
     give_back(p, 0);
     run(p, 1);
 }
@@ -167,9 +174,11 @@ static void handshake_closed(struct play *p)
     delay(p, 0, 0, 0.4);
     ask(p, 0, 0);
     run(p, 2);
+    expect(p, 0, LINKPOOL_EUNAVAILABLE, LINK_CLOSED_BY_PEER);
     behave(p, 0, TESTING_ACCEPT_AND_RESET);
     ask(p, 1, 0);
     run(p, 2);
+    expect(p, 1, LINKPOOL_EUNAVAILABLE, LINK_RESET);
     look(p);
 }
 
@@ -354,7 +363,9 @@ const struct scenario scenarios_wait[] = {
     {.name = "nobody there", .play = nobody_there},
     {.name = "unreachable", .play = unreachable, .tcp_only = true},
     {.name = "black hole", .play = black_hole},
-    {.name = "black hole until the kernel gives up", .options = patient, .play = black_hole_kernel_gives_up,
+    {.name = "black hole until the kernel gives up",
+        .options = patient,
+        .play = black_hole_kernel_gives_up,
         .tcp_only = true},
     {.name = "black hole that opens", .play = black_hole_opens},
     {.name = "handshake", .options = shakes_hands, .play = handshake},

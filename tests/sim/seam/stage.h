@@ -15,16 +15,20 @@
 struct stage {
     const char *name;
     const struct linkpool_env *env;
-    void *data;                    /* for the next */
-    void (*turned)(void *data);    /* after each turn of the loop */
-    bool stuck;                    /* something spins: the run was given up */
+    void *data;                                    /* for the next */
+    void (*turned)(void *data);                    /* after each turn of the loop */
+    bool stuck;                                    /* something spins: the run was given up */
     struct driver *(*driver)(struct stage *stage); /* a new one */
     double (*now)(struct stage *stage);
     void (*run)(struct stage *stage, double seconds);
     void (*leap)(struct stage *stage, double seconds); /* the clock goes on and nothing else does */
+    void (*refresh)(struct stage *stage);              /* the loop looks at the clock: ev_now_update() */
+    bool (*waits)(struct stage *stage);                /* something keeps the loop from ending */
     void (*at)(struct stage *stage, double seconds, void (*fn)(void *data), void *data); /* from now: a user's timer */
+    /* The same at that very time, in the poll that also brings what peers do then: a user's descriptor. */
+    void (*knock)(struct stage *stage, double seconds, void (*fn)(void *data), void *data);
     unsigned (*descriptors)(struct stage *stage); /* the library's that are open */
-    bool (*rests)(struct stage *stage);           /* nothing keeps the loop waiting */
+    void (*cancel_timers)(struct stage *stage);   /* of at() */
     const char *(*misuse)(struct stage *stage);   /* NULL: none */
     void (*free)(struct stage *stage);
 

@@ -1,7 +1,10 @@
 /* stage_real.c - libev and the kernel as a stage, on the clock of clock.h. */
 #include <assert.h>
 #include <ev.h>
+#include <math.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "tests/sim/seam/clock.h"
@@ -19,6 +22,16 @@ struct timer { /* a user's own */
     struct timer *prev, *next;
 };
 
+struct knock { /* a user's own descriptor */
+    struct ev_io watcher;
+    struct real *real;
+    double due;
+    bool told;
+    void (*fn)(void *data);
+    void *data;
+    struct knock *prev, *next;
+};
+
 struct real {
     struct stage stage;
     struct ev_loop *loop;
@@ -27,6 +40,7 @@ struct real {
     double time; /* the script's: each run ends where it would in the other world, polls that cost time or not */
     bool running;
     struct timer *timers;
+    struct knock *knocks;
 };
 
 static struct real *of(struct stage *stage)
@@ -107,16 +121,76 @@ static void at(struct stage *stage, double seconds, void (*fn)(void *data), void
     DL_APPEND(self->timers, timer);
 }
 
+static void free_knock(struct knock *knock)
+{
+    ev_io_stop(knock->real->loop, &knock->watcher);
+    close(knock->watcher.fd);
+    DL_DELETE(knock->real->knocks, knock);
+    free(knock);
+}
+
+static void on_knock(struct ev_loop *loop, struct ev_io *watcher, int events)
+{
+    struct knock *knock = watcher->data;
+    void (*fn)(void *data) = knock->fn;
+    void *data = knock->data;
+
+    (void)loop, (void)events;
+    free_knock(knock);
+    fn(data);
+}
+
+static void knock(struct stage *stage, double seconds, void (*fn)(void *data), void *data)
+{
+    struct real *self = of(stage);
+    struct knock *made = malloc(sizeof *made);
+
+    assert(made);
+    *made = (struct knock){
+        .real = self, .due = (self->running ? clock_time() : self->time) + seconds, .fn = fn, .data = data};
+    ev_io_init(&made->watcher, on_knock, eventfd(0, EFD_CLOEXEC), EV_READ);
+    made->watcher.data = made;
+    ev_io_start(self->loop, &made->watcher);
+    DL_APPEND(self->knocks, made);
+}
+
+/* The far ends, and then the user's. */
+static double move(void *data, double now)
+{
+    struct real *self = data;
+    double next = ends_move(self->ends, now);
+    struct knock *knock;
+
+    DL_FOREACH (self->knocks, knock) {
+        if (!knock->told && knock->due > now)
+            next = fmin(next, knock->due);
+        else if (!knock->told)
+            knock->told = eventfd_write(knock->watcher.fd, 1) == 0;
+    }
+    return next;
+}
+
 static unsigned descriptors(struct stage *stage)
 {
     return ends_near(of(stage)->ends);
 }
 
-static bool rests(struct stage *stage)
+static void refresh(struct stage *stage)
+{
+    ev_now_update(of(stage)->loop);
+}
+
+static bool waits(struct stage *stage)
+{
+    return ev_run(of(stage)->loop, EVRUN_NOWAIT) || ev_pending_count(of(stage)->loop);
+}
+
+static void cancel_timers(struct stage *stage)
 {
     while (of(stage)->timers)
         free_timer(of(stage)->timers);
-    return !ev_run(of(stage)->loop, EVRUN_NOWAIT) && !ev_pending_count(of(stage)->loop);
+    while (of(stage)->knocks)
+        free_knock(of(stage)->knocks);
 }
 
 static const char *misuse(struct stage *stage)
@@ -129,8 +203,7 @@ static void free_stage(struct stage *stage)
 {
     struct real *self = of(stage);
 
-    while (self->timers)
-        free_timer(self->timers);
+    cancel_timers(stage);
     ev_loop_destroy(self->loop);
     clock_off();
     ends_free(self->ends);
@@ -200,8 +273,11 @@ static const struct stage functions = {.name = "real",
     .run = run,
     .leap = leap,
     .at = at,
+    .knock = knock,
     .descriptors = descriptors,
-    .rests = rests,
+    .refresh = refresh,
+    .waits = waits,
+    .cancel_timers = cancel_timers,
     .misuse = misuse,
     .free = free_stage,
     .peer = peer,
@@ -224,9 +300,9 @@ struct stage *stage_real(void)
     assert(self);
     self->stage = functions;
     self->time = start;
-    self->world = (struct clock_world){.move = ends_move};
+    self->world = (struct clock_world){.data = self, .move = move};
     clock_on(start, &self->world);
-    self->world.data = self->ends = ends_new();
+    self->ends = ends_new();
     self->stage.env = ends_env(self->ends);
     self->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     assert(self->loop);

@@ -2,11 +2,13 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "link/testing/testing_internal.h"
 #include "tests/sim/seam/stage.h"
 
-struct virtual {
+struct virtual
+{
     struct stage stage;
     struct testing *t;
     struct testing_peer *peers[STAGE_PEERS];
@@ -69,9 +71,30 @@ static unsigned descriptors(struct stage *stage)
     return testing_open_descriptors(of(stage)->t);
 }
 
-static bool rests(struct stage *stage)
+static void refresh(struct stage *stage)
 {
-    return !of(stage)->t->drivers;
+    (void)stage; /* there is one clock here */
+}
+
+static bool watches(const struct testing *t)
+{
+    const struct testing__driver *driver;
+
+    DL_FOREACH (t->drivers, driver)
+        if (driver->watches || driver->alarm.place || driver->later != NOT_ASKED)
+            return true;
+    return false;
+}
+
+static bool waits(struct stage *stage)
+{
+    return watches(of(stage)->t);
+}
+
+/* They do not keep a stage from ending, as peers do not. */
+static void cancel_timers(struct stage *stage)
+{
+    (void)stage;
 }
 
 static const char *misuse(struct stage *stage)
@@ -157,8 +180,11 @@ struct stage *stage_virtual(void)
         .run = run,
         .leap = leap,
         .at = at,
+        .knock = at,
         .descriptors = descriptors,
-        .rests = rests,
+        .refresh = refresh,
+        .waits = waits,
+        .cancel_timers = cancel_timers,
         .misuse = misuse,
         .free = free_stage,
         .peer = peer,

@@ -1,4 +1,4 @@
-/* scenes_edge.c - the clock's leaps, ties, work without end, frees within callbacks, and links on their own. */
+/* scenes_time.c - the clock's leaps, callbacks that take their time, and all that happens in one instant. */
 #include <stddef.h>
 
 #include "tests/fakes/session.h"
@@ -95,6 +95,14 @@ static void quiet_hour(struct play *p)
     look(p);
 }
 
+/* No timer but those of leases. */
+static void one_link_proven(struct play *p)
+{
+    p->host.max_links = 1;
+    p->host.idle_timeout = 0;
+    p->backoff.stable_after = 0;
+}
+
 /* ---- a callback that takes its time ---- */
 
 static void busy_then(struct user *user, enum event event)
@@ -148,6 +156,37 @@ static void asks_after_being_busy(struct play *p)
     look(p);
     ask(p, 1, 1);
     run(p, 6);
+}
+
+static void busy_and_late_then(struct user *user, enum event event)
+{
+    if (event != TOLD || !user->lease.channel)
+        return;
+    if (user->i)
+        leap_and_refresh(user->play, 0.5);
+    else
+        leap(user->play, 0.5);
+    ask(user->play, user->i + 20, 1);
+}
+
+/* A deadline, sooner than all others, lies beyond the end of the callback that is busy. libev counts from when the turn
+ * began, or, where a user has told it the time, from then. */
+static void deadline_after_being_busy(struct play *p)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        echo_peer(p, i);
+        p->users[i].then = busy_and_late_then;
+        p->users[i + 20].lease.timeout = 0.8;
+    }
+    ask(p, 11, 1);
+    run(p, 0.1);
+    ask(p, 0, 0);
+    run(p, 4);
+    discard(p, 0);
+    ask(p, 1, 0);
+    run(p, 4);
+    discard(p, 11);
+    run(p, 1);
 }
 
 static void be_busy(void *data)
@@ -220,6 +259,63 @@ static void returned_with_the_deadline(struct play *p)
     look(p);
 }
 
+static void ask_1(void *data)
+{
+    ask(data, 1, 0);
+}
+
+static void always_proven(struct play *p)
+{
+    p->backoff.stable_after = 0;
+}
+
+/* The end is seen before whoever asks in the same poll is handed the link. */
+static void end_of_file_with_a_users_event(struct play *p)
+{
+    peer(p, 0, TESTING_ACCEPT_AND_CLOSE);
+    delay(p, 0, 0, 0.5);
+    p->users[1].reads = true;
+    ask(p, 0, 0);
+    run(p, 0.25);
+    give_back(p, 0);
+    knock(p, 0.25, ask_1, p); /* when the peer closes */
+    run(p, 0.5);
+    look(p);
+}
+
+/* And a reset, and bytes nobody has asked for. */
+static void worse_with_a_users_event(struct play *p)
+{
+    peer(p, 0, TESTING_ACCEPT_AND_RESET);
+    delay(p, 0, 0, 0.5);
+    ask(p, 0, 0);
+    run(p, 0.25);
+    give_back(p, 0);
+    knock(p, 0.25, ask_1, p);
+    run(p, 2);
+    look(p);
+    behave(p, 0, TESTING_ACCEPT);
+    greet(p, 0, "unasked");
+    ask(p, 2, 0);
+    run(p, 0.25);
+    give_back(p, 2);
+    knock(p, 0.25, ask_1, p);
+    run(p, 1);
+    look(p);
+}
+
+/* Who waits is told at the end of the turn, after the user's own event, that the deadline is met. */
+static void deadline_with_a_users_event(struct play *p)
+{
+    echo_peer(p, 0);
+    delay(p, 0, 0.5, 0);
+    p->users[0].lease.timeout = 0.5;
+    ask(p, 0, 0);
+    knock(p, 0.5, ask_1, p);
+    run(p, 1);
+    look(p);
+}
+
 static void ask_again_then(struct user *user, enum event event)
 {
     if (event != TOLD || !user->lease.channel)
@@ -271,6 +367,32 @@ static void same_number_again(struct play *p)
     look(p);
 }
 
+/* What is known of a descriptor moves in the driver's table when another leaves it. */
+static void places_move(struct play *p)
+{
+    static const unsigned gone[] = {0, 2, 5, 1}, come[] = {10, 11, 12, 13};
+
+    echo_peer(p, 0);
+    for (unsigned i = 0; i < 14; i++)
+        p->users[i].reads = true;
+    for (unsigned i = 0; i < 6; i++)
+        hold(p, i, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        discard(p, gone[i]);
+        if (i & 1) {
+            hold(p, come[i - 1], 0);
+            hold(p, come[i], 0);
+        }
+        for (unsigned user = 0; user < 14; user++)
+            if (p->users[user].lease.channel) {
+                say(p, user, "?");
+                run(p, 0.01);
+            }
+    }
+    run(p, 1);
+    look(p);
+}
+
 static void say_at_once(void *data)
 {
     struct play *p = data;
@@ -316,201 +438,7 @@ static void many_die_at_once(struct play *p)
     look(p);
 }
 
-/* ---- frees ---- */
-
-static void free_then(struct user *user, enum event event)
-{
-    (void)event;
-    if (user->play->pool)
-        free_pool(user->play);
-}
-
-static void free_when_taken(struct user *user, enum event event)
-{
-    if (event == TAKEN && user->play->pool)
-        free_pool(user->play);
-}
-
-static void free_within_done(struct play *p)
-{
-    echo_peer(p, 0);
-    p->users[1].then = free_then;
-    for (unsigned i = 0; i < 4; i++)
-        ask(p, i, 0);
-    run(p, 1);
-}
-
-static void free_within_readable(struct play *p)
-{
-    echo_peer(p, 0);
-    for (unsigned i = 0; i < 3; i++) {
-        p->users[i].reads = true;
-        hold(p, i, 0);
-    }
-    p->users[1].then = free_then;
-    for (unsigned i = 0; i < 3; i++)
-        say(p, i, "?");
-    run(p, 1);
-}
-
-static void free_within_closed(struct play *p)
-{
-    echo_peer(p, 0);
-    for (unsigned i = 0; i < 4; i++)
-        hold(p, i, 0);
-    p->users[2].then = free_when_taken;
-    drain(p, 1);
-    run(p, 3);
-}
-
-static void free_within_a_timer(void *data)
-{
-    free_pool(data);
-}
-
-static void free_while_all_is_under_way(struct play *p)
-{
-    echo_peer(p, 0);
-    peer(p, 1, TESTING_BLACK_HOLE);
-    peer(p, 2, TESTING_REFUSE);
-    hold(p, 0, 0);
-    hold(p, 1, 0);
-    give_back(p, 1);
-    ask(p, 2, 1);
-    p->users[3].lease.flags = POOL_WAIT_FOR_READY;
-    ask(p, 3, 2);
-    at(p, 0.7, free_within_a_timer, p);
-    run(p, 2);
-}
-
-static void free_in_the_call_that_asked(struct play *p)
-{
-    echo_peer(p, 0);
-    ask(p, 0, 0);
-    ask(p, 1, 0);
-    free_pool(p);
-    run(p, 1);
-}
-
-/* ---- a link on its own ---- */
-
-static void link_reconnects(struct play *p)
-{
-    echo_peer(p, 0);
-    start_link(p);
-    run(p, 0.5);
-    link_says(p, "hello");
-    run(p, 12);
-    cut(p, 0, LINK_CLOSED_BY_PEER);
-    run(p, 5);
-    cut(p, 0, LINK_RESET);
-    behave(p, 0, TESTING_REFUSE);
-    run(p, 20);
-    behave(p, 0, TESTING_ACCEPT);
-    run(p, 5);
-    link_stop(p->link);
-    run(p, 1);
-    note(p, 0, "start: %d", link_start(p->link));
-    run(p, 1);
-}
-
-static void edge_box(struct play *p)
-{
-    p->backoff = backoff_edge;
-    p->host.connect_timeout = 2;
-}
-
-static void link_waits_ever_longer(struct play *p)
-{
-    peer(p, 0, TESTING_BLACK_HOLE);
-    start_link(p);
-    run(p, 300);
-    note(p, link_retry_in(p->link), "is %s", link_state_name(link_state(p->link)));
-    leap(p, 3600);
-    run(p, 100);
-}
-
-static void stop_then(struct play *p, enum event event)
-{
-    if (event == LINK_IS_DOWN)
-        link_stop(p->link);
-    else if (event == LINK_STOPS)
-        note(p, 0, "start: %d", link_start(p->link));
-}
-
-static void link_stopped_within(struct play *p)
-{
-    echo_peer(p, 0);
-    p->then = stop_then;
-    start_link(p);
-    for (unsigned i = 0; i < 4; i++) {
-        run(p, 1);
-        cut(p, 0, i & 1 ? LINK_RESET : LINK_CLOSED_BY_PEER);
-    }
-    run(p, 2);
-}
-
-static void free_link_then(struct play *p, enum event event)
-{
-    if (event == LINK_IS_DOWN) {
-        link_free(p->link);
-        p->link = NULL;
-    }
-}
-
-static void link_freed_within(struct play *p)
-{
-    echo_peer(p, 0);
-    p->then = free_link_then;
-    start_link(p);
-    run(p, 1);
-    cut(p, 0, LINK_RESET);
-    run(p, 1);
-}
-
-static void few_attempts(struct play *p)
-{
-    p->backoff = backoff_linkd;
-    p->backoff.max_attempts = 4;
-    p->host.protocol = &fake_session;
-}
-
-static void link_gives_up(struct play *p)
-{
-    peer(p, 0, TESTING_SILENT);
-    start_link(p);
-    run(p, 60);
-    behave(p, 0, TESTING_ACCEPT);
-    p->stage->echo(p->stage, 0, true);
-    note(p, 0, "start: %d", link_start(p->link));
-    run(p, 1);
-}
-
-/* Two drivers on one loop, each with its alarm and its end of turn. */
-static void link_beside_a_pool(struct play *p)
-{
-    echo_peer(p, 0);
-    delay(p, 0, 0.013, 0);
-    start_link(p);
-    for (unsigned i = 0; i < 4; i++) {
-        run(p, 0.3);
-        ask(p, i, 0);
-        run(p, 0.3);
-        give_back(p, i);
-    }
-    run(p, 12);
-    behave(p, 0, TESTING_REFUSE);
-    cut(p, 0, LINK_CLOSED_BY_PEER);
-    run(p, 3);
-    behave(p, 0, TESTING_ACCEPT);
-    run(p, 3);
-    free_pool(p);
-    run(p, 1);
-    link_says(p, "still here");
-    run(p, 1);
-}
-
-const struct scenario scenarios_edge[] = {
+const struct scenario scenarios_time[] = {
     {.name = "leap while idle", .play = leap_while_idle},
     {.name = "leap while connecting", .play = leap_while_connecting},
     {.name = "leap over an answer", .play = leap_over_an_answer},
@@ -519,25 +447,18 @@ const struct scenario scenarios_edge[] = {
     {.name = "quiet hour", .play = quiet_hour},
     {.name = "busy when told", .play = busy_when_told},
     {.name = "asks after being busy", .play = asks_after_being_busy, .tcp_only = true},
+    {.name = "deadline after being busy", .options = one_link_proven, .play = deadline_after_being_busy},
     {.name = "busy timer", .play = busy_timer},
     {.name = "ready with the deadline", .options = as_its_deadline_passes, .play = ready_with_the_deadline},
     {.name = "handshake with the deadline", .options = quarter, .play = handshake_with_the_deadline},
     {.name = "returned with the deadline", .options = one_link, .play = returned_with_the_deadline},
+    {.name = "end of file with a user's event", .options = always_proven, .play = end_of_file_with_a_users_event},
+    {.name = "reset and bytes with a user's event", .options = always_proven, .play = worse_with_a_users_event},
+    {.name = "deadline with a user's event", .play = deadline_with_a_users_event},
     {.name = "work without waiting", .options = one_link, .play = work_without_waiting},
     {.name = "same number again", .play = same_number_again},
+    {.name = "places move", .play = places_move},
     {.name = "many at once", .play = many_at_once},
     {.name = "many die at once", .play = many_die_at_once},
-    {.name = "free within done", .play = free_within_done},
-    {.name = "free within readable", .play = free_within_readable},
-    {.name = "free within closed within drain", .play = free_within_closed},
-    {.name = "free while all is under way", .play = free_while_all_is_under_way},
-    {.name = "free in the turn that asked", .play = free_in_the_call_that_asked},
-    {.name = "link reconnects", .play = link_reconnects, .alone = true},
-    {.name = "link waits ever longer", .options = edge_box, .play = link_waits_ever_longer, .alone = true,
-        .tcp_only = true},
-    {.name = "link stopped within callbacks", .play = link_stopped_within, .alone = true},
-    {.name = "link freed within callbacks", .play = link_freed_within, .alone = true},
-    {.name = "link gives up", .options = few_attempts, .play = link_gives_up, .alone = true},
-    {.name = "link beside a pool", .play = link_beside_a_pool},
     {0},
 };
