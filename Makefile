@@ -92,7 +92,7 @@ $(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/tests/bench/%.o $(B)/liblinkpool.a
 	@$(LINK) $^ $(LIBS) -o $@
 
 $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%): run-%: $(B)/%
-	$(B)/$*
+	timeout 300 $(B)/$*
 run-outside: STAGE = $(abspath $(BUILD)/stage/$(KIND))
 run-outside: lib
 	@rm -rf $(STAGE)
@@ -190,6 +190,7 @@ controls: ## planted faults: each must turn its run red
 	@$(MAKE) $(JOBS) KIND=asan $(BUILD)/asan/controls
 	@$(MAKE) $(JOBS) KIND=debug $(BUILD)/debug/controls
 	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
+	tests/cases_controls.sh
 CORE_SUITES = $(filter-out message figures faults,$(SUITES))
 # Under valgrind a test takes a second more: those of arithmetic, of the system and of the testing kit go without.
 CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|cases)/*

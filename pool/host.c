@@ -465,8 +465,7 @@ struct pool_host *pool_host_for(
     if (error)
         return refused(error);
     host->pins++;
-    if (pool__kept_up(host))
-        pool__want(&host->line);
+    pool__keep_up(host);
     return host;
 }
 

@@ -392,6 +392,7 @@ double pool__used_until(
     const struct pool_target *target); /* until when its use keeps its hosts up; -INFINITY: it does not */
 double pool__kept_up_until(const struct pool_host *host); /* the same, of all its targets */
 unsigned pool__kept_up(const struct pool_host *host);     /* links to be kept up */
+void pool__keep_up(struct pool_host *host);               /* it was pinned, or put in a list: see to it */
 void pool__gave_way(struct pool_host *host);              /* what it keeps up would take the place back at once */
 bool pool__make_room(struct pool *pool,
     struct pool_host *but); /* closes the coldest idle link of any host but this one; false: there is none */
@@ -407,7 +408,8 @@ void pool__succeeded(struct link *link);
 void pool__retry(struct link *link);
 void pool__proven(struct link *link);
 void pool__reset_host_backoff(struct pool_host *host);
-void pool__bring_back(struct pool_host *host); /* into service, with a first link ahead of use */
+void pool__bring_back(struct pool_host *host);    /* into service, with a first link ahead of use */
+void pool__spread_upkeep(struct pool_host *host); /* what is kept up waits a draw of reconnect_spread */
 
 /* members.c */
 struct pool_members { /* a target's list as it is being made */

@@ -183,8 +183,7 @@ static void list_changed(struct pool_target *target)
     if (pool__all_down(target))
         pool__fail_line(&target->line, LINKPOOL_EUNAVAILABLE, true);
     for (size_t i = 0; i < target->pick.n; i++) {
-        if (pool__kept_up(target->hosts[i]))
-            pool__want(&target->hosts[i]->line);
+        pool__keep_up(target->hosts[i]);
         if (target->line.n)
             pool__serve(target->hosts[i]);
     }

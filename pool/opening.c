@@ -120,6 +120,17 @@ unsigned pool__kept_up(const struct pool_host *host)
     return min_links ? min_links : pool__now(pool__of(host)) < pool__kept_up_until(host);
 }
 
+/* The first of min_links, for which nobody waits, comes after a draw: programs that are started together, as at a
+ * deploy, would all connect together. */
+void pool__keep_up(struct pool_host *host)
+{
+    if (!pool__kept_up(host))
+        return;
+    if (pool__options(host)->min_links && !host->opened && host->keep_after <= pool__now(pool__of(host)))
+        pool__spread_upkeep(host);
+    pool__want(&host->line);
+}
+
 static bool upkeep_wants(const struct pool_host *host)
 {
     unsigned live = pool__sockets(host) - host->n[LINK_DRAINING] + host->n[LINK_BACKOFF] + host->n[LINK_OFFLINE];
@@ -343,6 +354,14 @@ static void serve_with(struct link *link, struct pool_line *line, uint32_t lease
         line->served_by += leases;
 }
 
+/* So many leases: its uses may run out before its room does. */
+static uint32_t will_serve(const struct pool_host *host)
+{
+    unsigned max_uses = pool__options(host)->max_uses;
+
+    return max_uses && max_uses < host->expected_room ? max_uses : host->expected_room;
+}
+
 static void begin(struct pool_host *host, struct link *link, struct pool_line *line)
 {
     struct pool *pool = pool__of(host);
@@ -352,7 +371,7 @@ static void begin(struct pool_host *host, struct link *link, struct pool_line *l
         link__hold(link, wait);
         return;
     }
-    serve_with(link, line_to_serve(host, line), host->expected_room);
+    serve_with(link, line_to_serve(host, line), will_serve(host));
     host->tried_at = (uint32_t)pool->ticket;
     host->probe_due = host->start_asked = false;
     host->opened++;
@@ -388,7 +407,7 @@ static enum outcome open_one(struct pool_line *line)
     if (!(host = host_for(line)))
         return NOT_NOW;
     if (leases_want(line) && (link = attempt_for_nobody(host))) {
-        serve_with(link, line, host->expected_room);
+        serve_with(link, line, will_serve(host));
         return OPENED;
     }
     if (pool->n_links >= pool->options.max_links &&

@@ -51,6 +51,11 @@ static void spread(struct pool_host *host, bool leases_too)
     keep_after(host, wait);
 }
 
+void pool__spread_upkeep(struct pool_host *host)
+{
+    spread(host, false);
+}
+
 /* ---- the opening limit ---- */
 
 static void set_limit(struct pool_host *host, unsigned limit)

@@ -237,7 +237,8 @@ Test(cases, T122_a_drain_ends_each_link_as_soon_as_nobody_needs_it)
     fake_settle(&world);
     cr_assert(eq(uint, testing_peer_open(peer), 1));
     cr_assert(eq(uint, fake_stats(&world).connecting, 1));
-    fake_give_back(&held); /* whom the waiter takes over */
+    cr_assert(eq(uint, testing_peer_attempts(peer), 3)); /* it is the same attempt */
+    fake_give_back(&held);                               /* whom the waiter takes over */
     fake_run(&world, 1);
     cr_assert(eq(int, waits.status, POOL_READY));
     fake_give_back(&waits);
@@ -340,16 +341,22 @@ Test(cases, T129_the_end_of_the_pool_is_told_to_all_and_closes_all)
 Test(cases, T130_what_was_to_be_told_is_not_told_after_the_end)
 {
     struct fake_world world;
-    struct fake_user user = {0};
+    struct fake_user holder = {0}, user = {0};
+    char text[100];
 
     begin(&world, 1, 1);
+    fake_hold(&world, &holder, A);
     fake_ask(&world, &user, A);
-    fake_turn(&world); /* its link is up, or nearly */
+    fake_give_back(&holder);
+    pool_explain(&user.lease, text, sizeof text);
+    cr_assert(ne(ptr, strstr(text, "will be told"), NULL), "%s", text); /* it has won, and was not told yet */
+    cr_assert(eq(uint, user.done, 0));
     pool_free(world.pool);
     world.pool = NULL;
-    unsigned told = user.done;
-    cr_assert(eq(uint, told, 1));
+    cr_assert(eq(uint, user.done, 1));
+    cr_assert(eq(int, user.status, LINKPOOL_ECLOSED));
     fake_run(&world, 10);
-    cr_assert(eq(uint, user.done, told));
+    cr_assert(eq(uint, user.done, 1));
+    cr_assert(eq(uint, user.closed, 0));
     fake_world_end(&world);
 }

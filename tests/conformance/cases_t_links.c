@@ -172,14 +172,20 @@ Test(cases, T90_three_on_links_of_two_dial_two)
 Test(cases, T91_two_links_of_one_are_used_again_and_never_a_third)
 {
     struct fake_world world;
-    struct fake_user users[2] = {0};
+    struct fake_user users[2] = {0}, third = {0};
     struct testing_peer *peer = begin_shared(&world, 1, 2, 0);
 
     for (int i = 0; i < 20; i++) {
         for (int k = 0; k < 2; k++)
             fake_hold(&world, &users[k], A);
+        cr_assert(eq(int, fake_ask(&world, &third, A), POOL_PENDING));
+        fake_settle(&world);
+        cr_assert(eq(int, third.status, POOL_PENDING));
         for (int k = 0; k < 2; k++)
             fake_give_back(&users[k]);
+        fake_settle(&world);
+        cr_assert(eq(int, third.status, POOL_READY));
+        fake_give_back(&third);
     }
     cr_assert(eq(uint, testing_peer_accepted(peer), 2));
     fake_world_end(&world);
@@ -220,6 +226,21 @@ Test(cases, T94_a_link_takes_no_more_than_its_room_and_its_uses_allow)
     cr_assert(eq(int, users[6].status, POOL_READY));
     cr_assert(eq(u64, link_of(&world).uses, 1));
     cr_assert(eq(uint, testing_peer_accepted(peer), 2));
+    fake_world_end(&world);
+}
+
+Test(cases, T94_an_attempt_is_taken_to_serve_no_more_than_its_uses_allow)
+{
+    struct fake_world world;
+    struct fake_user users[5] = {0};
+    struct testing_peer *peer = begin_shared(&world, 8, 64, 2);
+
+    testing_peer_delay(peer, 0.1, 0);
+    cases_ask(&world, users, 5, A);
+    fake_run(&world, 0.05);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 3)); /* all that are needed, and at once */
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, cases_count(users, 5, POOL_READY), 5));
     fake_world_end(&world);
 }
 

@@ -79,13 +79,13 @@ Test(cases, T42_a_list_that_keeps_its_server_makes_no_link)
     CASES_LIST(target, C, B);
     fake_run(&world, 1);
     cr_assert(eq(str, (char *)cases_states(), "connecting ready"));
-    cr_assert(eq(u64, fake_stats(&world).opened, 2)); /* A's, that failed, and B's */
     cases_use(&world, "db");
-    cr_assert(eq(uint, testing_peer_accepted(peers[1]), 1));
+    cr_assert(eq(u64, fake_stats(&world).opened, 2)); /* A's, that failed, and B's */
+    cr_assert(eq(u64, testing_peer_bytes(peers[1]), 2));
     fake_world_end(&world);
 }
 
-static void use_after(size_t dies, size_t comes, unsigned accepted_by_first)
+static void use_after(size_t dies, size_t comes, unsigned accepted_by_first, unsigned attempts_at_second)
 {
     struct fake_world world;
     struct testing_peer *peers[4];
@@ -100,17 +100,18 @@ static void use_after(size_t dies, size_t comes, unsigned accepted_by_first)
     cases_use(&world, "db");
     cr_assert(eq(str, (char *)cases_states(), "connecting ready idle connecting ready"));
     cr_assert(eq(uint, testing_peer_accepted(peers[0]), accepted_by_first));
+    cr_assert(eq(uint, testing_peer_attempts(peers[1]), attempts_at_second));
     fake_world_end(&world);
 }
 
 Test(cases, T43_the_first_is_used_again_after_its_restart)
 {
-    use_after(0, 0, 2);
+    use_after(0, 0, 2, 0);
 }
 
 Test(cases, T44_after_the_second_died_it_begins_at_the_first_again)
 {
-    use_after(1, 0, 1);
+    use_after(1, 0, 1, 1);
 }
 
 Test(cases, T45_an_empty_list_fails_until_the_next)
@@ -141,6 +142,10 @@ Test(cases, T49_an_address_named_twice_is_one_host)
     cr_assert(eq(uint, testing_peer_attempts(peers[0]), 1));
     cr_assert(eq(uint, testing_peer_attempts(peers[1]), 1));
     cr_assert(eq(uint, fake_stats(&world).hosts, 2));
+    for (int i = 0; i < 4; i++)
+        cases_use(&world, "db"); /* and it has one turn of two */
+    cr_assert(eq(u64, testing_peer_bytes(peers[0]), 2));
+    cr_assert(eq(ptr, pool_target_host(target, 2), NULL));
     fake_world_end(&world);
 }
 

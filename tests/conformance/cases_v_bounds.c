@@ -204,6 +204,7 @@ Test(cases, VF4_the_longest_texts_of_ipv6_are_read_whole_or_refused)
 {
     static const char *const texts[] = {"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%verylongzonename]:80",
         "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%verylong",
+        "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.2555]:80", /* its first 45 bytes would do */
         "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:80", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffff]:80",
         "[0000:0000:0000:0000:0000:0000:0000:0000:0000]:80"};
     char text[160];

@@ -144,15 +144,18 @@ static void release_another(struct pool_lease *lease)
 Test(cases, XC8_a_release_from_inside_a_callback_serves_who_waits)
 {
     struct fake_world world;
-    struct fake_user holder = {0}, first = {0}, second = {0}, third = {0};
+    struct fake_user holders[2] = {0}, first = {0}, second = {0}, third = {0};
 
     cases_peer(&world, 2);
-    fake_hold(&world, &holder, A);
+    cases_ask(&world, holders, 2, A);
+    fake_settle(&world);
     fake_ask(&world, &first, A);
     fake_ask(&world, &second, A);
     fake_ask(&world, &third, A);
+    fake_settle(&world); /* the line has been looked at, and waits for a return */
     first.lease.done = release_another;
-    gives_back = &holder;
+    gives_back = &holders[1];
+    fake_give_back(&holders[0]);
     for (int i = 0; i < 5 && second.status == POOL_PENDING; i++) {
         fake_turn(&world);
         struct pool_stats stats = fake_stats(&world);

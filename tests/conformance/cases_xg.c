@@ -40,6 +40,7 @@ Test(cases, XG1_without_traffic_the_last_idle_link_goes_by_itself)
     burst(&world, 7);
     fake_run(&world, 100);
     cr_assert(eq(uint, fake_stats(&world).links, 3)); /* the floor, where there is one */
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_IDLE_TIMEOUT], 4));
     fake_world_end(&world);
 }
 

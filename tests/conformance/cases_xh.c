@@ -209,6 +209,7 @@ Test(cases, XH10_what_may_safely_be_repeated_is_said_to_be_so)
     struct testing_peer *peer = begin_raw(&world);
 
     cr_assert(eq(int, die_under(&world, peer, false, false), POOL_NOT_SENT));
+    cases_use(&world, A); /* a used link is at hand, which would do for others */
     struct fake_user retry = {.lease.flags = POOL_FRESH};
     fake_hold(&world, &retry, A);
     cr_assert(not(retry.lease.reused));
@@ -299,11 +300,17 @@ Test(cases, XH17_a_failure_inside_the_ready_callback_does_not_stop_the_retries)
     struct fake_world world;
     struct fake_user user = {.lease.timeout = INFINITY, .lease.flags = POOL_WAIT_FOR_READY};
 
-    to_cut = begin_raw(&world);
+    cases_begin(&world);
+    cases_gaps(&world, 0.2, 2, 10);
+    world.backoff.stable_after = 5; /* so that each of these deaths is a failure, with a verdict */
+    fake_world_open(&world);
+    to_cut = fake_echo(&world, A);
     fake_ask(&world, &user, A);
     user.lease.done = cut_when_ready;
     fake_run(&world, 20);
     cr_assert(eq(uint, cuts, 4));
+    cr_assert(eq(uint, fake_host_stats(user.lease.host).failures, 0)); /* by now it is proven */
+    cr_assert(eq(u64, fake_host_stats(user.lease.host).failed, 3));
     cr_assert(eq(int, user.status, POOL_READY));
     fake_exchange(&world, &user);
     fake_world_end(&world);

@@ -206,7 +206,7 @@ Test(pool_idle, min_links_come_up_without_use_and_stay)
         struct fake_world world;
         struct testing_peer *peer = begin_kept_up(&world, bound);
         struct pool_host *host = pool_host(world.pool, a);
-        fake_settle(&world);
+        fake_run(&world, 0.25); /* the first after a draw */
         cr_assert(eq(uint, testing_peer_open(peer), bound));
         fake_run(&world, 10000); /* exempt from idle_timeout */
         cr_assert(eq(uint, testing_peer_open(peer), bound));
@@ -224,7 +224,7 @@ Test(pool_idle, min_links_are_kept_up_for_as_long_as_the_host_is_in_a_target)
 
     struct testing_peer *peer = begin_kept_up(&world, 2);
     struct pool_target *target = fake_target(&world, "db", &pool_pick_first, both, 1);
-    fake_settle(&world);
+    fake_run(&world, 0.25); /* the first after a draw */
     cr_assert(eq(uint, testing_peer_open(peer), 2)); /* without use */
     fake_run(&world, 1000);
     cr_assert(eq(uint, testing_peer_open(peer), 2));
