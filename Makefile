@@ -145,6 +145,15 @@ $(STORM): $(B)/libexamples.a
 run-proxy: examples $(B)/stream $(B)/http_stream $(STORM)
 	tests/proxy/http/run.py $(B)
 	tests/proxy/run.sh $(B)
+$(B)/preload.so: tests/faults/preload/preload.c
+	@mkdir -p $(@D)
+	@echo "  LD $@"
+	@$(CC) $(CFLAGS) -std=c11 $(WARNINGS) -fPIC -shared $(LDFLAGS) $< -o $@
+run-faults-real: $(B)/lbproxy $(B)/backend $(B)/preload.so
+	tests/faults/preload.sh $(B)
+faults-real: ## lbproxy while the kernel refuses it one call or another
+	@tests/deps.sh build proxy
+	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-faults-real
 run-storm: examples $(STORM)
 	tests/proxy/storm/storm.sh $(B) --requests 200000
 storm-proxy: ## 200,000 requests through lbproxy while its backends die, stall and answer twice
@@ -171,10 +180,10 @@ run-sim: $(B)/sim
 sim: ## SEEDS games of a simulated network, from a seed that the commit draws, and the kept ones
 	@tests/deps.sh build
 	@$(MAKE) $(JOBS) KIND=debug run-sim
-sim-controls: ## planted faults, each found by a game; and the same games under gcc and clang
+sim-controls: ## planted faults, each found by a game, a scenario of the seam or a failure in turn; and the same games
 	@tests/deps.sh build check
-	tests/sim/controls.sh $(BUILD)/sim-controls
-	tests/sim/compilers.sh $(BUILD)/sim-compilers
+	@for program in sim sim_seam faults; do tests/planted.sh $(BUILD)/planted/$$program $$program || exit 1; done
+	tests/sim/compilers.sh $(BUILD)/sim-compilers # under gcc and clang
 $(B)/sim_seam: $(call objects,tests/sim/seam/*.c tests/fakes/session.c tests/fakes/shared.c) $(B)/liblinkpool.a
 	@echo "  LD $@"
 	@$(LINK) $^ $(LIBS) -o $@
@@ -206,6 +215,8 @@ verify-ids: ## one change of the library's source an id must turn its test red
 cover: ## lines and branches of the library that the tests reach
 	@$(MAKE) $(JOBS) KIND=cover $(SUITES:%=$(BUILD)/cover/%)
 	tests/cover.sh $(BUILD)/cover $(SUITES)
+	tests/branches.sh $(BUILD)/cover
+	tests/faults/sites.sh $(BUILD)/cover
 lint: ## what readers find: layout, clang-tidy, cppcheck, headers alone, symbols, imports, rooms, rules, README
 	@$(MAKE) $(JOBS) KIND=release lib
 	tests/lint/run $(BUILD)/release
@@ -256,6 +267,6 @@ clean: ## all that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-.PHONY: all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm sim run-sim sim-controls seam run-seam run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
+.PHONY: faults-real run-faults-real all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm sim run-sim sim-controls seam run-seam run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
         clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

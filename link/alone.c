@@ -108,7 +108,7 @@ static void count_failure(struct alone *alone, const struct link_end *end)
 static struct link_next on_ended(struct link *link, const struct link_end *end)
 {
     struct alone *alone = of(link);
-    bool had_been_ready = end->from >= LINK_READY && end->from <= LINK_DRAINING;
+    bool had_been_ready = end->from >= LINK_READY; /* what ends is open */
     double delay;
 
     alone->owner.last_reason = (uint8_t)end->reason;

@@ -21,16 +21,9 @@ static void try_again(struct link *link)
     link__wake(link, 0);
 }
 
-/* transport_moved() had no memory to watch the descriptor: nothing would be heard any more. */
-static bool is_deaf(const struct link *link)
-{
-    return link__is_open(link) && link__state(link) != LINK_CONNECTING && link->transport.fd >= 0 &&
-           !(link->bits & LINK_WATCHED);
-}
-
 static void link_rang(struct link *link)
 {
-    if (is_deaf(link)) {
+    if (link->interest & LINKPOOL_UNWATCHED) { /* see link__watch_or_end() */
         link__end(link, LINK_NO_MEMORY, 0);
         return;
     }
@@ -49,7 +42,7 @@ static void link_rang(struct link *link)
         link__arm_ready(link);
         break;
     case LINK_DRAINING:
-        link__end(link, link->retire ? (enum link_reason)link->retire : LINK_DRAINED, 0);
+        link__end(link, (enum link_reason)link->retire, 0);
         break;
     case LINK_BACKOFF:
         link__core(link)->keeper->retry(link);

@@ -13,10 +13,14 @@
  *
  * libev itself aborts when memory runs out (ev_set_allocator() can change that). It allocates as it grows, never
  * per event: 16 bytes for every descriptor number up to the highest one watched, and a few words for each timer,
- * check and idle watcher, each changed descriptor and each pending event at their peak. One poll brings at most as many
- * events as libev's epoll buffer holds (64, doubled whenever it was full); the rest come with the next. When the kernel
- * refuses to watch a descriptor (no memory, max_user_watches), libev stops its watcher and reports both events once:
- * the watcher's read or write shows an error, or its deadline ends the wait. */
+ * check and idle watcher, each changed descriptor and each pending event at their peak. It grows where we can
+ * still say that there is no memory: when the driver is made, for RESERVED descriptors, and when a descriptor is
+ * watched that is more than it has grown for. What is left comes of libev's own polling, at the first times: a word for
+ * each timer that rings at once, and the buffer of a poll, which holds 64 events and is doubled whenever it was full
+ * (what it does not hold comes with the next poll).
+ *
+ * When the kernel refuses to watch a descriptor (no memory, max_user_watches), libev stops its watcher and reports an
+ * error once, beside both events, of which neither has come: that is LINKPOOL_UNWATCHED here. */
 #include <assert.h>
 #include <errno.h>
 #include <ev.h>
@@ -44,6 +48,10 @@ enum {
     PRIORITY_LATER = EV_MINPRI,
 };
 
+enum {
+    RESERVED = 2048 /* descriptors: as many as most processes may open, or more. libev takes 112 KiB for them */
+};
+
 struct driver_ev;
 
 /** One watched descriptor in the driver's table; the ev_io's `data` points here while it is watched. */
@@ -61,6 +69,7 @@ struct driver_ev {
         later;  /* pending: on_later at the end of this turn; active: after the next poll, which does not block */
     double due; /* as asked; INFINITY: no alarm */
     double rings_at;
+    int numbers;             /* libev has grown for descriptors below this */
     struct watched *watched; /* dense; what driver_free() has to stop */
     size_t watched_count;
     size_t watched_size;
@@ -116,16 +125,86 @@ static void on_io(struct ev_loop *loop, struct ev_io *watcher, int events)
 
     (void)loop;
     enter(d);
-    io->on(io, (unsigned)events & (LINKPOOL_READ | LINKPOOL_WRITE)); /* EV_ERROR comes with both */
+    io->on(io, events & (int)EV_ERROR ? LINKPOOL_UNWATCHED : (unsigned)events & (LINKPOOL_READ | LINKPOOL_WRITE));
     leave(d);
+}
+
+/* libev aborts where malloc says no. It is asked first: what is had now libev gets as well. */
+static bool has_memory(size_t bytes)
+{
+    void *trial = malloc(bytes);
+
+    free(trial);
+    return trial != NULL;
+}
+
+/* A watcher that is modified, not set, and stopped before the next poll changes nothing, and nothing of it reaches the
+ * kernel; its descriptor need not be open. */
+static void touch(struct driver_ev *d, int fd)
+{
+    struct ev_io watcher = {.fd = fd};
+
+    ev_init(&watcher, on_io);
+    ev_io_modify(&watcher, EV_READ);
+    ev_io_start(d->loop, &watcher);
+    ev_io_stop(d->loop, &watcher);
+}
+
+/** Makes libev grow now for descriptors below `n`. It keeps 16 bytes for each, and may take twice as many at once. */
+static int reserve_numbers(struct driver_ev *d, int n)
+{
+    if (!has_memory((size_t)n * 2 * 16))
+        return LINKPOOL_ENOMEM;
+    touch(d, n - 1);
+    d->numbers = n;
+    return 0;
+}
+
+/**
+ * Makes libev grow now for `n` descriptors changed and ready at once. It keeps 4 bytes for a change and 16 for an
+ * event, and up to four times as much while it grows.
+ *
+ * An event that is fed and taken back leaves an empty place, which this turn passes over.
+ */
+static int reserve_events(struct driver_ev *d, int n)
+{
+    struct ev_io watcher = {0};
+
+    if (!has_memory((size_t)n * 4 * (4 + 16)))
+        return LINKPOOL_ENOMEM;
+    for (int fd = 0; fd < n; fd++)
+        touch(d, fd);
+    ev_init(&watcher, on_io);
+    ev_set_priority(&watcher, PRIORITY_IO);
+    for (unsigned i = ev_pending_count(d->loop); i < (unsigned)n; i++) {
+        ev_feed_event(d->loop, &watcher, EV_CUSTOM);
+        ev_clear_pending(d->loop, &watcher);
+    }
+    return 0;
+}
+
+/* The same of the alarm and the end of a turn. */
+static void reserve_places(struct driver_ev *d)
+{
+    ev_timer_start(d->loop, &d->alarm);
+    ev_timer_stop(d->loop, &d->alarm);
+    ev_idle_start(d->loop, &d->later);
+    ev_idle_stop(d->loop, &d->later);
+    ev_feed_event(d->loop, &d->alarm, EV_CUSTOM);
+    ev_clear_pending(d->loop, &d->alarm);
+    ev_feed_event(d->loop, &d->later, EV_CUSTOM);
+    ev_clear_pending(d->loop, &d->later);
 }
 
 /** Makes room for one more; the table moves, and its watchers are told. */
 static int grow(struct driver_ev *d)
 {
     size_t size = d->watched_size ? 2 * d->watched_size : 16;
-    struct watched *table = realloc(d->watched, size * sizeof *table);
+    struct watched *table;
 
+    if (size > RESERVED && reserve_events(d, (int)size) < 0)
+        return LINKPOOL_ENOMEM;
+    table = realloc(d->watched, size * sizeof *table);
     if (!table)
         return LINKPOOL_ENOMEM;
     d->watched = table;
@@ -142,6 +221,8 @@ static int start_io(struct driver *driver, struct driver_io *io, int fd, unsigne
 
     assert(!watcher->data); /* zeroed by its owner, or stopped */
     if (d->watched_count == d->watched_size && grow(d) < 0)
+        return LINKPOOL_ENOMEM;
+    if (fd >= d->numbers && reserve_numbers(d, fd + 1) < 0)
         return LINKPOOL_ENOMEM;
     ev_io_init(watcher, on_io, fd, (int)events); /* marks it new: what libev knows of this number is not believed */
     ev_set_priority(watcher, PRIORITY_IO);
@@ -320,6 +401,11 @@ struct driver *driver_ev_new(struct ev_loop *loop)
         return NULL;
     d->driver = (struct driver){.ops = &ops, .now = monotonic()};
     d->loop = loop;
+    if (reserve_numbers(d, RESERVED) < 0 || reserve_events(d, RESERVED) < 0) {
+        free(d);
+        errno = ENOMEM;
+        return NULL;
+    }
     d->due = (double)INFINITY;
     ev_timer_init(&d->alarm, on_ring, 0., 0.);
     ev_set_priority(&d->alarm, PRIORITY_ALARM);
@@ -332,6 +418,7 @@ struct driver *driver_ev_new(struct ev_loop *loop)
     d->clock.data = d;
     ev_check_start(loop, &d->clock);
     ev_unref(loop);
+    reserve_places(d);
     return &d->driver;
 }
 

@@ -160,7 +160,7 @@ struct link {
     uint16_t bits;
     uint16_t age_draw; /* drawn at birth: how much earlier than max_age it goes, of 65536 tenths */
     uint8_t place;     /* the keeper's: which list it is in */
-    uint8_t interest;  /* what the driver watches for */
+    uint8_t interest;  /* what the driver watches for; LINKPOOL_UNWATCHED: see link__watch_or_end() */
     uint8_t retire;    /* enum link_reason: it ends with that once nobody holds it; 0: it does not */
     uint8_t fault;     /* enum link_reason: the end or error its holder has seen; 0: none */
 };
@@ -339,6 +339,8 @@ enum link_loser {
 void link__lose(struct channel *channel, enum link_reason reason, int system_errno, enum link_loser loser);
 void link__tell_holder(struct link *link, unsigned events); /* exclusive: the descriptor's events, for its holder */
 int link__watch_descriptor(struct link *link, int fd, unsigned interest);
+/** For hooks: without memory to watch it the link ends once the hook has returned, when its timer rings. */
+void link__watch_or_end(struct link *link, int fd, unsigned interest);
 
 enum link_reason link__reason_of_errno(int error); /* of a socket call */
 int link__parse_local(

@@ -223,7 +223,7 @@ enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat)
 {
     const struct pool_lease *lease = channel->lease;
 
-    if (safe_to_repeat || !lease)
+    if (safe_to_repeat)
         return POOL_NOT_SENT;
     if (!link__is_shared(channel->link) && channel->link->bits & LINK_LENT)
         return POOL_UNKNOWN;

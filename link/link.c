@@ -272,6 +272,7 @@ void link__clean(struct link *link)
 
 void link__drain(struct link *link)
 {
+    assert(link->retire); /* who drains it has said why */
     if (step(link, LINK_EV_DRAIN, (struct detail){0}) != LINK_DO_FINISH)
         return;
     arm(link, link->owner->terms->drain_timeout);
@@ -281,7 +282,7 @@ void link__drain(struct link *link)
 void link__drained(struct link *link)
 {
     if (link__state(link) == LINK_DRAINING && !link__held(link))
-        link__end(link, link->retire ? (enum link_reason)link->retire : LINK_DRAINED, 0);
+        link__end(link, (enum link_reason)link->retire, 0);
 }
 
 void link__watch(struct link *link, unsigned interest)
@@ -291,10 +292,12 @@ void link__watch(struct link *link, unsigned interest)
 
     if (owner->transport->interest)
         interest = owner->transport->interest(&link->transport, interest);
-    if (link->bits & LINK_WATCHED && link->interest != interest) {
+    interest |= link->interest & LINKPOOL_UNWATCHED;
+    if (link->interest == interest)
+        return;
+    link->interest = (uint8_t)interest; /* for when it has a descriptor, if it has none for now */
+    if (link->bits & LINK_WATCHED)
         ops->io_events(owner->core->driver, &link->io, interest);
-        link->interest = (uint8_t)interest;
-    }
 }
 
 /* ---- ending ---- */
@@ -559,7 +562,10 @@ static void on_io(struct driver_io *io, unsigned events)
     struct link_core *core = link__core(link);
 
     link__enter(core);
-    link__wake(link, events);
+    if (events & LINKPOOL_UNWATCHED)
+        link__end(link, LINK_NO_MEMORY, 0); /* we lack something, not the peer: no word of its socket is asked for */
+    else
+        link__wake(link, events);
     link__leave(core);
 }
 
@@ -578,4 +584,12 @@ int link__watch_descriptor(struct link *link, int fd, unsigned interest)
     link__set_bits(link, 0, LINK_WATCHED);
     link->interest = (uint8_t)interest;
     return 0;
+}
+
+void link__watch_or_end(struct link *link, int fd, unsigned interest)
+{
+    if (!link__watch_descriptor(link, fd, interest))
+        return;
+    link->interest = (uint8_t)(interest | LINKPOOL_UNWATCHED);
+    link__timer_set(link__core(link), &link->timer, link__now(link__core(link)));
 }

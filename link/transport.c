@@ -7,7 +7,7 @@ void transport_want(struct transport_link *tl, unsigned events)
 
     if (!(link->bits & LINK_WATCHED)) {
         if (tl->fd >= 0)
-            link__watch_descriptor(link, tl->fd, events); /* without memory the attempt's deadline ends it */
+            link__watch_or_end(link, tl->fd, events);
     } else if (link->interest != events) {
         link->owner->core->driver->ops->io_events(link->owner->core->driver, &link->io, events);
         link->interest = (uint8_t)events;
@@ -24,8 +24,10 @@ void transport_moved(struct transport_link *tl, int fd)
     tl->fd = fd;
     if (!(link->bits & LINK_WATCHED) && !is_up)
         return;
-    if (link__watch_descriptor(link, fd, fd < 0 ? 0 : link->interest) && is_up)
-        link__timer_set(link__core(link), &link->timer, link__now(link__core(link))); /* it ends outside this hook */
+    if (is_up)
+        link__watch_or_end(link, fd, link->interest & (LINKPOOL_READ | LINKPOOL_WRITE));
+    else
+        link__watch_descriptor(link, fd, link->interest);
 }
 
 void transport_retry(struct transport_link *tl, double delay)

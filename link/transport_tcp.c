@@ -99,7 +99,7 @@ int link__parse_local(const char *text, struct link_address *address, char *why,
         return error;
     if (any && address->name.any.sa_family == AF_INET)
         address->name.in.sin_port = 0;
-    else if (any && address->name.any.sa_family == AF_INET6)
+    else if (any)
         address->name.in6.sin6_port = 0;
     return 0;
 }

@@ -258,7 +258,7 @@ static int acquire_target(struct pool_target *target, struct pool_lease *lease)
 
     if (error)
         return error;
-    if (target->draining || target->removed)
+    if (target->draining)
         return lease->status = LINKPOOL_ECLOSED;
     pool__use_target(target);
     if (pool->wanting)

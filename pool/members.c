@@ -218,7 +218,7 @@ int pool_target_update(struct pool_target *target, const struct pool_endpoint *e
     int error;
 
     target->pool->refusal[0] = '\0';
-    if (target->pool->draining || target->pool->freed || target->draining || target->removed)
+    if (target->pool->draining || target->pool->freed || target->draining)
         return LINKPOOL_ECLOSED;
     if (n && !endpoints)
         return LINKPOOL_EINVAL;

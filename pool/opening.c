@@ -280,16 +280,34 @@ static struct pool_line *most_starved(struct pool *pool)
     return NULL;
 }
 
+/* Its peer takes nobody any more: it is in the way of those who wait, at its own host too. One that never took anybody
+ * stays: the next would be like it. */
+static bool is_in_the_way(const struct link *link)
+{
+    return link__is_shared(link) && !link__has_room(link) && link->uses;
+}
+
+static struct link *link_in_the_way(const struct pool_host *host)
+{
+    struct link *link;
+
+    DL_FOREACH (host->lists[PLACE_ROOMLESS], link)
+        if (is_in_the_way(link))
+            return link;
+    return NULL;
+}
+
 bool pool__must_make_room(const struct link *link)
 {
     const struct pool_host *host = pool__host_of(link);
     struct pool *pool = pool__of(host);
     const struct pool_line *line = most_starved(pool);
-    bool is_roomless = link__is_shared(link) && !link__has_room(link);
-    const struct pool_lease *own = line && !is_roomless ? pool__oldest_taker(host) : NULL;
+    bool has_room = !link__is_shared(link) || link__has_room(link);
+    const struct pool_lease *own = line && has_room ? pool__oldest_taker(host) : NULL;
 
-    if (!line || (line->host == host && !wants_fresh(line)) || is_upkeep(line) ||
-        pool->n_links < pool->options.max_links)
+    if (!line || is_upkeep(line) || pool->n_links < pool->options.max_links)
+        return false;
+    if (line->host == host && !wants_fresh(line) && !is_in_the_way(link))
         return false;
     return !own || (line->first && line->first->ticket < pool__claim(own)->ticket);
 }
@@ -393,6 +411,18 @@ static struct link *attempt_for_nobody(const struct pool_host *host)
     return NULL;
 }
 
+static bool make_room_for(const struct pool_line *line, struct pool_host *host)
+{
+    struct link *link = link_in_the_way(host);
+
+    if (is_upkeep(line))
+        return false;
+    if (!link)
+        return pool__make_room(pool__of(host), wants_fresh(line) ? NULL : host);
+    link__end(link, LINK_MADE_ROOM, 0);
+    return true;
+}
+
 static enum outcome open_one(struct pool_line *line)
 {
     struct pool *pool = pool_of(line);
@@ -410,8 +440,7 @@ static enum outcome open_one(struct pool_line *line)
         serve_with(link, line, will_serve(host));
         return OPENED;
     }
-    if (pool->n_links >= pool->options.max_links &&
-        (is_upkeep(line) || !pool__make_room(pool, wants_fresh(line) ? NULL : host)))
+    if (pool->n_links >= pool->options.max_links && !make_room_for(line, host))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         while (leases_want(line)) /* those that attempts under way will serve go on waiting */

@@ -104,9 +104,7 @@ static void take_back(
         stream_back(host, link);
         return;
     }
-    if (link__state(link) == LINK_DRAINING && how != LINK_UNCLEAN)
-        reason = link->retire ? (enum link_reason)link->retire : LINK_DRAINED;
-    else if (how != LINK_UNCLEAN)
+    if (how != LINK_UNCLEAN) /* one that drains is not clean: it is to retire */
         reason = ends_at_return(host, link);
     if (reason)
         link__end(link, reason, faulted ? system_errno : 0);
@@ -139,7 +137,7 @@ static void leave_target(struct pool_claim *claim)
     if (!claim->target)
         return;
     claim->target->n_held--;
-    if (claim->target->draining || claim->target->removed)
+    if (claim->target->draining)
         pool__see_target_drain(claim->target);
     claim->target = NULL;
 }

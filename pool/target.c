@@ -56,7 +56,7 @@ static enum link_state best(const struct pool_target *target)
 {
     const uint32_t *in = target->in_state;
 
-    if (target->draining || target->removed || target->pool->draining || target->pool->freed)
+    if (target->draining || target->pool->draining || target->pool->freed)
         return LINK_CLOSED;
     if (!target->known)
         return target->line.n ? LINK_CONNECTING : LINK_IDLE;
@@ -269,7 +269,7 @@ int pool_target_drain(
 
     if (!(timeout >= 0) || (timeout > LINK_TEN_YEARS && timeout != INFINITY))
         return LINKPOOL_EINVAL;
-    if (target->draining || target->removed || pool->freed)
+    if (target->draining || pool->freed)
         return LINKPOOL_ESTATE;
     target->draining = true;
     target->drained = done;
@@ -324,7 +324,7 @@ void pool__target_rang(struct pool_target *target)
 
 int pool_target_start(struct pool_target *target)
 {
-    if (target->pool->draining || target->pool->freed || target->draining || target->removed)
+    if (target->pool->draining || target->pool->freed || target->draining)
         return LINKPOOL_ECLOSED;
     if (target->picker->keeps_up)
         target->used_at = pool__now(target->pool);

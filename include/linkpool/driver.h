@@ -22,13 +22,14 @@ struct driver;
 
 enum {
     LINKPOOL_READ = 1,
-    LINKPOOL_WRITE = 2
+    LINKPOOL_WRITE = 2,
+    LINKPOOL_UNWATCHED = 4 /* only told, and alone: the system will not watch the descriptor; nothing more comes */
 };
 
 /** A watched descriptor, all zero before its first use. It lies in the link, so that watching one allocates nothing of
  * its own. */
 struct driver_io {
-    void (*on)(struct driver_io *io, unsigned events); /* the watcher's: what came, LINKPOOL_READ and LINKPOOL_WRITE */
+    void (*on)(struct driver_io *io, unsigned events); /* the watcher's: what came */
     void *room[6];                                     /* the driver's: an ev_io fits (48 bytes) */
 };
 
@@ -40,7 +41,8 @@ struct driver_io {
  */
 struct driver_ops {
     /** Watches `fd`. The same number may be another socket than last time: it must reach the kernel.
-     *  @return 0, or LINKPOOL_ENOMEM. */
+     *  A system that refuses it later (no memory, max_user_watches) is told of as LINKPOOL_UNWATCHED; the watcher then
+     *  stops it. @return 0, or LINKPOOL_ENOMEM. */
     int (*io_start)(struct driver *driver, struct driver_io *io, int fd, unsigned events);
     /** Changes the interest of a watched descriptor; lazily: no system call before the next poll needs one. */
     void (*io_events)(struct driver *driver, struct driver_io *io, unsigned events);

@@ -1,12 +1,15 @@
 /* driver_ev.c - what libev allocates for a driver, and when.
  *
- * libev aborts the process when memory runs out. It allocates as it grows and never per event: once as many
- * descriptors were watched, changed and ready at once as ever will be, a loop asks for nothing more. */
+ * libev aborts the process when memory runs out. It allocates as it grows and never per event: a driver makes it grow
+ * when it is made; and once as many descriptors were watched, changed and ready at once as ever will be, a loop asks
+ * for nothing more. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <ev.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -168,6 +171,111 @@ Test(faults_driver_ev, after_a_warm_up_libev_allocates_nothing)
     cr_assert(lt(sz, asked.bytes, 2 * WATCHED * 256));
     asked.on = false;
     end(&crowd);
+}
+
+/* ---- what is asked for ahead of use ---- */
+
+enum {
+    PAIRS = 35,
+    COPIES =
+        25, /* of one end of each: ready with it; twice as many are fewer than libev's first buffer of a poll holds */
+    HIGH = 2047 /* the highest number that is asked for when the driver is made */
+};
+
+static void say_seen(struct driver_io *io, unsigned events)
+{
+    (void)events;
+    ((struct watcher *)(void *)io)->rang++;
+}
+
+/* Copies of one end of a pair, at the numbers from `from` on. */
+static void copy_end(struct watcher *copies, int from)
+{
+    int pair[2];
+
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0));
+    for (int i = 0; i < COPIES; i++) {
+        copies[i] = (struct watcher){.io = {.on = say_seen}, .fd = fcntl(pair[0], F_DUPFD_CLOEXEC, from)};
+        cr_assert(ge(int, copies[i].fd, from));
+    }
+    close(pair[0]);
+    cr_assert(eq(long, write(pair[1], "x", 1), 1));
+    copies[0].far_end = pair[1];
+}
+
+static void watch_copies(struct driver *driver, struct watcher *copies, unsigned events)
+{
+    for (unsigned i = 0; i < COPIES; i++)
+        cr_assert(eq(int, driver->ops->io_start(driver, &copies[i].io, copies[i].fd, events), 0));
+}
+
+static void mute_copies(struct driver *driver, struct watcher *copies)
+{
+    for (unsigned i = 0; i < COPIES; i++)
+        driver->ops->io_events(driver, &copies[i].io, 0);
+}
+
+static void turn_until(struct ev_loop *loop, const unsigned *count, unsigned times)
+{
+    for (unsigned turns = 0; *count < times; turns++) {
+        cr_assert(lt(uint, turns, 100000));
+        ev_run(loop, EVRUN_NOWAIT);
+    }
+}
+
+static void may_open(rlim_t n)
+{
+    struct rlimit limit;
+
+    cr_assert(eq(int, getrlimit(RLIMIT_NOFILE, &limit), 0));
+    if (limit.rlim_cur >= n)
+        return;
+    limit.rlim_cur = n;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        cr_skip("too few descriptors");
+}
+
+/* 875 descriptors, their numbers up to HIGH, all changed in one turn, 25 ready at a time and 25 more that the kernel
+ * has still to be told of; and the end of a turn. */
+Test(faults_driver_ev, what_libev_needs_is_asked_for_when_the_driver_is_made)
+{
+    static struct watcher watchers[PAIRS][COPIES];
+    static struct crowd crowd;
+
+    may_open(HIGH + 1);
+    crowd = (struct crowd){.loop = counted_loop()};
+    asked.on = true;
+    crowd.driver = driver_ev_new(crowd.loop);
+    cr_assert(gt(uint, asked.times, 0));
+    cr_assert(lt(sz, asked.bytes, 400000)); /* what was asked for in steps, all of them added; see driver_ev.c */
+    crowd.driver->owner = &crowd;
+    crowd.driver->on_alarm = on_alarm;
+    crowd.driver->on_later = on_later;
+    asked.times = 0;
+    for (unsigned i = 0; i < PAIRS; i++) {
+        copy_end(watchers[i], HIGH + 1 - PAIRS * COPIES);
+        watch_copies(crowd.driver, watchers[i], LINKPOOL_READ);
+        turn_until(crowd.loop, &watchers[i][COPIES - 1].rang, 1);
+        mute_copies(crowd.driver, watchers[i]);
+    }
+    for (unsigned i = 0; i < PAIRS; i++) /* all of them change before the next poll */
+        for (unsigned j = 0; j < COPIES; j++) {
+            crowd.driver->ops->io_stop(crowd.driver, &watchers[i][j].io);
+            crowd.driver->ops->io_start(crowd.driver, &watchers[i][j].io, watchers[i][j].fd, 0);
+        }
+    crowd.driver->ops->later(crowd.driver);
+    turn_until(crowd.loop, &crowd.laters, 2); /* the second after an idle watcher */
+    cr_assert(eq(uint, asked.times, 0));
+    crowd.driver->ops->alarm(crowd.driver, 0);
+    turn_until(crowd.loop, &crowd.alarms, 1);
+    cr_assert(le(uint, asked.times, 1)); /* what is left: a word, at the first timer that rings */
+    asked.times = 0;
+    crowd.driver->ops->alarm(crowd.driver, 0);
+    turn_until(crowd.loop, &crowd.alarms, 2);
+    cr_assert(eq(uint, asked.times, 0));
+    asked.on = false;
+    driver_free(crowd.driver);
+    ev_loop_destroy(crowd.loop);
 }
 
 /* ---- a pool on a loop, its peer on another ---- */

@@ -135,6 +135,11 @@ static void add_targets(const struct pool_target *first, unsigned *lines, unsign
     }
 }
 
+static size_t names_of(const struct pool *pool)
+{
+    return pool->names ? pool->names->hh.tbl->num_items : 0;
+}
+
 /* Whoever holds a place in a heap is there: none is lost by a failure half-way. */
 static void check_places(const struct pool *pool)
 {
@@ -142,6 +147,7 @@ static void check_places(const struct pool *pool)
 
     for (const struct pool_host *host = pool->hosts; host; host = host->hh.next) {
         hosts++;
+        cr_assert(not(host->is_listed)); /* that is of a list while it is made */
         timers += 2 + host->n_memory + own_times(&host->line);
     }
     add_targets(pool->targets, &lines, &timers);
@@ -149,6 +155,8 @@ static void check_places(const struct pool *pool)
     cr_assert(eq(uint, pool->core.timers.held, timers));
     cr_assert(eq(uint, pool->starving.held, hosts + lines));
     cr_assert(eq(uint, pool->coldest.held, hosts));
+    cr_assert(eq(uint, pool->n_hosts, hosts));
+    cr_assert(eq(sz, (size_t)pool->n_names, names_of(pool)));
 }
 
 void scene_check(struct scene *scene)
@@ -171,6 +179,16 @@ struct testing_peer *scene_peer(struct scene *scene, const char *address)
 }
 
 /* ---- hosts and targets ---- */
+
+/* Handles alone pin: a list does so while it is made, and no longer. */
+static unsigned pins(const struct pool *pool)
+{
+    unsigned n = 0;
+
+    for (const struct pool_host *host = pool ? pool->hosts : NULL; host; host = host->hh.next)
+        n += host->pins;
+    return n;
+}
 
 struct pool_host *scene_host_for(
     struct scene *scene, const struct pool_endpoint *endpoint, const struct pool_host_options *options)
@@ -199,8 +217,10 @@ struct pool_host *scene_protocol(struct scene *scene, const char *address, const
 
 struct pool_target *scene_target(struct scene *scene, const char *name, const struct pool_target_options *options)
 {
+    unsigned pinned = pins(scene->world.pool);
     struct pool_target *target = scene->world.pool ? pool_target_add(scene->world.pool, name, options) : NULL;
 
+    cr_assert(eq(uint, pins(scene->world.pool), pinned));
     if (scene->world.pool && !target)
         cr_assert(eq(int, errno, ENOMEM));
     scene_check(scene);
@@ -225,12 +245,15 @@ void scene_update(struct scene *scene, struct pool_target *target, const char *c
 {
     struct pool_endpoint endpoints[16];
     struct pool_host *was = target ? pool_target_host(target, 0) : NULL;
+    unsigned pinned;
     int error;
 
     if (!target)
         return;
     fake_endpoints(endpoints, addresses, n);
+    pinned = pins(scene->world.pool);
     error = pool_target_update(target, endpoints, n);
+    cr_assert(eq(uint, pins(scene->world.pool), pinned));
     if (error) { /* nothing has changed */
         cr_assert(eq(int, error, LINKPOOL_ENOMEM));
         cr_assert(eq(ptr, pool_target_host(target, 0), was));

@@ -38,6 +38,7 @@ const struct sweep_pair sweep_pairs[] = {
     {CALL_SETSOCKOPT, ENOMEM, LINK_NO_MEMORY},
 
     {CALL_GETSOCKOPT, ENOBUFS, LINK_NO_MEMORY},    {CALL_GETSOCKOPT, EACCES, LINK_UNREACHABLE},
+    {CALL_GETSOCKOPT, EBADF, LINK_UNREACHABLE},
     {CALL_GETSOCKOPT, IN_VALUE | ECONNREFUSED, LINK_REFUSED},
     {CALL_GETSOCKOPT, IN_VALUE | ETIMEDOUT, LINK_TIMED_OUT},
     {CALL_GETSOCKOPT, IN_VALUE | EHOSTUNREACH, LINK_UNREACHABLE},
@@ -225,7 +226,33 @@ static void use_all(struct scene *scene)
     use_links(scene);
 }
 
-static bool play(const struct scenario *scenario, struct scene_fault fault)
+static bool is_told(const struct scene *scene)
+{
+    enum link_reason planted = reason_of(&scene->fault);
+
+    if (!scene->world.pool || planted == LINK_NO_REASON || (scene->natural && is_natural(planted)))
+        return false;
+    return fake_stats(&scene->world).ends[planted];
+}
+
+/* "Again", "interrupted", "not all of it": whoever is told so goes on, and nothing of what was sent is lost. */
+static void went_on(const struct scene *scene)
+{
+    if (scene->fault.call == CALL_NONE || reason_of(&scene->fault) != LINK_NO_REASON || scene->natural ||
+        scene->ends_leases || scene->pool_ends)
+        return;
+    for (unsigned i = 0; i < USERS; i++) {
+        const struct pool_lease *lease = &scene->users[i].lease;
+        cr_assert(ge(int, lease->status, 0));
+        if (lease->channel && link__is_shared(lease->channel->link))
+            cr_assert(eq(u64, lease->bytes_received, lease->bytes_sent));
+    }
+    for (unsigned i = 0; i < SCENE_LINKS; i++)
+        cr_assert(eq(uint, scene->n_disconnected[i], 0));
+}
+
+/* Plays it once. Whether the fault was met; and told, if asked for. */
+static bool play(const struct scenario *scenario, struct scene_fault fault, bool *told)
 {
     struct scene *scene = malloc(sizeof *scene); /* valgrind and asan see what is read of it too late */
     bool met;
@@ -242,9 +269,12 @@ static bool play(const struct scenario *scenario, struct scene_fault fault)
     scenario->play(scene);
     scene_run(scene, 10);
     scene_exchange(scene);
+    went_on(scene);
     scene_give_all_back(scene);
     scene_run(scene, 70); /* what fell idle goes */
     met = scene->fault.met;
+    if (told)
+        *told = *told || is_told(scene);
     scene->fault = (struct scene_fault){.call = CALL_NONE};
     use_all(scene);
     end(scene);
@@ -260,29 +290,29 @@ void sweep_memory(const struct scenario *scenario)
 
     for (int from_then = 0; from_then < 2; from_then++) {
         fault.from_then = from_then;
-        for (fault.at = 1; play(scenario, fault); fault.at++)
+        for (fault.at = 1; play(scenario, fault, NULL); fault.at++)
             cr_assert(lt(uint, fault.at, 2000));
         cr_assert(gt(uint, fault.at, 1)); /* it did allocate */
     }
 }
 
-static void sweep_pair(const struct scenario *scenario, unsigned i, unsigned n, bool *met)
+static void sweep_pair(const struct scenario *scenario, unsigned i, unsigned n, struct sweep_seen *seen)
 {
     struct scene_fault fault = {.call = (int)sweep_pairs[i].call, .error = sweep_pairs[i].error};
 
-    for (fault.at = 1; fault.at <= n && play(scenario, fault); fault.at++)
-        met[i] = true;
+    for (fault.at = 1; fault.at <= n && play(scenario, fault, &seen[i].told); fault.at++)
+        seen[i].met = true;
 }
 
-void sweep_calls(const struct scenario *scenario, bool *met)
+void sweep_calls(const struct scenario *scenario, struct sweep_seen *seen)
 {
     for (unsigned i = 0; i < sweep_n_pairs; i++)
-        sweep_pair(scenario, i, 2000, met);
+        sweep_pair(scenario, i, 2000, seen);
 }
 
-void sweep_first_calls(const struct scenario *scenario, bool *met)
+void sweep_first_calls(const struct scenario *scenario, struct sweep_seen *seen)
 {
     for (unsigned i = 0; i < sweep_n_pairs; i++)
-        if (!met[i])
-            sweep_pair(scenario, i, 1, met);
+        if (!seen[i].met || (!seen[i].told && sweep_pairs[i].reason != LINK_NO_REASON))
+            sweep_pair(scenario, i, 1, seen);
 }

@@ -19,9 +19,14 @@ struct sweep_pair {
 extern const struct sweep_pair sweep_pairs[];
 extern const unsigned sweep_n_pairs;
 
-/** Plays it with each call failing in each way, the first, the second, until it meets none. Marks the pairs met. */
-void sweep_calls(const struct scenario *scenario, bool *met);
-/** The same, the first call of each alone. */
-void sweep_first_calls(const struct scenario *scenario, bool *met);
+/** Of a pair: it was met; and links of a pool have ended with its reason, where that is not one of the scenario's. */
+struct sweep_seen {
+    bool met, told;
+};
+
+/** Plays it with each call failing in each way, the first, the second, until it meets none. Marks what it has seen. */
+void sweep_calls(const struct scenario *scenario, struct sweep_seen *seen);
+/** The same, the first call alone of each pair that was not seen whole. */
+void sweep_first_calls(const struct scenario *scenario, struct sweep_seen *seen);
 
 #endif

@@ -198,9 +198,11 @@ Test(cover_link, a_link_that_rests_has_no_attempt_to_keep)
 static struct driver_ops ops;
 static int (*real_io_start)(struct driver *driver, struct driver_io *io, int fd, unsigned events);
 static bool is_deaf;
+static struct driver_io *watched_last;
 
 static int maybe_start(struct driver *driver, struct driver_io *io, int fd, unsigned events)
 {
+    watched_last = io;
     return is_deaf ? LINKPOOL_ENOMEM : real_io_start(driver, io, fd, events);
 }
 
@@ -231,9 +233,11 @@ Test(cover_link, a_connection_that_the_loop_will_not_watch_is_no_use)
     cr_assert(eq(int, user.status, LINKPOOL_EUNAVAILABLE));
     cr_assert(eq(int, user.lease.reason, LINK_NO_MEMORY));
     user = (struct fake_user){.lease.flags = POOL_WAIT_FOR_READY};
-    fake_ask(&world, &user, ADDRESS); /* it connects unheard, until its deadline */
+    fake_ask(&world, &user, ADDRESS); /* the same of one that is to be heard of when it has connected */
     fake_run(&world, 5.1);
     cr_assert(eq(int, user.status, LINKPOOL_ETIMEDOUT));
+    cr_assert(eq(int, user.lease.reason, LINK_NO_MEMORY));
+    cr_assert(eq(ulong, fake_stats(&world).ends[LINK_TIMED_OUT], 0));
     is_deaf = false;
     fake_ask(&world, &late, ADDRESS);
     fake_run(&world, 4);
@@ -265,6 +269,71 @@ Test(cover_link, a_descriptor_that_moves_and_cannot_be_watched_ends_the_link)
     fake_run(&world, 0.1);
     cr_assert(eq(ulong, fake_stats(&world).ends[LINK_NO_MEMORY], 1));
     fake_world_end(&world);
+}
+
+/* What the kernel refuses later is told as an event of its own: the link's end, whatever it is about. */
+static void told_that_nobody_watches(struct fake_world *world)
+{
+    watched_last->on(watched_last, LINKPOOL_UNWATCHED);
+    fake_settle(world);
+    cr_assert(eq(ulong, fake_stats(world).ends[LINK_NO_MEMORY], 1));
+    cr_assert(eq(ulong, fake_stats(world).ends[LINK_TIMED_OUT], 0));
+    fake_world_end(world);
+}
+
+Test(cover_link, an_attempt_that_nobody_watches_ends_for_want_of_memory)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    testing_peer_delay(begin(&world), 1, 0);
+    open_on_a_loop_that_may_be_deaf(&world);
+    ask(&world, &user);
+    told_that_nobody_watches(&world);
+    cr_assert(eq(int, user.status, LINKPOOL_EUNAVAILABLE));
+    cr_assert(eq(int, user.lease.reason, LINK_NO_MEMORY));
+}
+
+static int wait_for_nothing(struct protocol_link *pl);
+
+Test(cover_link, a_handshake_that_nobody_watches_ends_for_want_of_memory)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    begin(&world);
+    protocol.start = wait_for_nothing;
+    open_on_a_loop_that_may_be_deaf(&world);
+    ask(&world, &user);
+    cr_assert(eq(int, user.status, POOL_PENDING));
+    told_that_nobody_watches(&world);
+    cr_assert(eq(int, user.lease.reason, LINK_NO_MEMORY));
+}
+
+Test(cover_link, an_idle_link_that_nobody_watches_ends_for_want_of_memory)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    begin(&world);
+    open_on_a_loop_that_may_be_deaf(&world);
+    fake_hold(&world, &user, ADDRESS);
+    fake_give_back(&user);
+    told_that_nobody_watches(&world);
+}
+
+Test(cover_link, a_held_link_that_nobody_watches_ends_for_want_of_memory)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    begin(&world);
+    open_on_a_loop_that_may_be_deaf(&world);
+    fake_hold(&world, &user, ADDRESS);
+    told_that_nobody_watches(&world);
+    cr_assert(eq(uint, user.closed, 1));
+    cr_assert(eq(int, user.lease.status, LINKPOOL_ELOST));
+    cr_assert(eq(int, user.lease.reason, LINK_NO_MEMORY));
 }
 
 /* ---- protocols ---- */

@@ -104,6 +104,80 @@ Test(cover_more, a_transport_may_begin_without_a_descriptor_and_lose_it_again)
     fake_world_end(&world);
 }
 
+static unsigned rang;
+static void on_writable(struct channel *channel)
+{
+    rang++;
+    channel_want(channel, LINKPOOL_READ);
+}
+
+static unsigned readable;
+static void on_readable(struct channel *channel)
+{
+    readable++;
+    channel_want(channel, 0);
+}
+
+Test(cover_more, what_is_wanted_while_there_is_no_descriptor_is_heard_once_there_is_one)
+{
+    static const struct channel_events events = {.readable = on_readable, .writable = on_writable};
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    transport = transport_tcp;
+    transport.open = open_late;
+    calls = rang = 0;
+    fake_world_begin(&world);
+    world.host.transport = &transport;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    int fd = seen->fd;
+    transport_moved(seen, -1);
+    cr_assert(eq(int, channel_watch(user.lease.channel, &events, LINKPOOL_READ | LINKPOOL_WRITE), 0));
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, rang, 0));
+    transport_moved(seen, fd);
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, rang, 1));
+    fake_world_end(&world);
+}
+
+static int the_fd;
+static enum transport_step open_and_hide(struct transport_link *tl, unsigned events)
+{
+    enum transport_step step = transport_tcp_open(tl, events);
+
+    seen = tl;
+    the_fd = tl->fd;
+    if (step == TRANSPORT_UP)
+        transport_moved(tl, -1);
+    return step;
+}
+
+/* As of a client library that opens its socket by itself: the link is up before there is a descriptor to watch. */
+Test(cover_more, a_link_that_is_up_without_a_descriptor_is_watched_once_it_has_one)
+{
+    static const struct channel_events events = {.readable = on_readable};
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    transport = transport_tcp;
+    transport.open = open_and_hide;
+    fake_world_begin(&world);
+    world.host.transport = &transport;
+    struct testing_peer *peer = fake_echo(&world, PATH);
+    fake_world_open(&world);
+    fake_hold(&world, &user, PATH);
+    readable = 0;
+    cr_assert(eq(int, channel_watch(user.lease.channel, &events, LINKPOOL_READ), 0));
+    transport_moved(seen, the_fd);
+    testing_peer_say(peer, "?", 1);
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, readable, 1));
+    fake_world_end(&world);
+}
+
 /* ---- protocols ---- */
 
 static struct protocol protocol;
@@ -247,5 +321,213 @@ Test(cover_more, those_who_wait_for_a_host_that_is_out_of_service_get_nothing_of
     fake_run(&world, 0.1);
     cr_assert(eq(int, users[1].status, POOL_READY));
     fake_give_back(&users[1]);
+    fake_world_end(&world);
+}
+
+/* ---- what a hook of the return leaves unsent ---- */
+
+static unsigned inputs;
+static int count_input(struct protocol_link *pl, unsigned events)
+{
+    (void)pl, (void)events;
+    inputs++;
+    return 0;
+}
+
+static int say_too_much(struct protocol_link *pl)
+{
+    static char much[4];
+
+    cr_assert(eq(long, protocol_write(pl, &(struct iovec){much, sizeof much}, 1), 2));
+    return PROTOCOL_CLEAN;
+}
+
+/* An exclusive protocol that calls a link clean has nothing left to say on it. */
+Test(cover_more, an_exclusive_link_that_is_clean_hears_of_no_room)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    protocol = protocol_raw;
+    protocol.input = count_input;
+    protocol.released = say_too_much;
+    inputs = 0;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    struct testing_peer *peer = fake_peer(&world, ADDRESS, TESTING_ACCEPT);
+    testing_peer_serve(peer, NULL, NULL);
+    testing_send_buffer(world.t, 2);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    fake_give_back(&user);
+    fake_run(&world, 1);
+    cr_assert(eq(uint, inputs, 0));
+    cr_assert(eq(uint, fake_stats(&world).idle, 1));
+    fake_world_end(&world);
+}
+
+static void say_at_close(struct protocol_link *pl, struct protocol_channel *pc, bool cancelled)
+{
+    static char much[8];
+
+    (void)pc, (void)cancelled;
+    protocol_write(pl, &(struct iovec){much, sizeof much}, 1);
+}
+
+static int give_up_at_room(struct protocol_link *pl, unsigned events)
+{
+    inputs++;
+    return events & LINKPOOL_WRITE ? protocol_fail(pl, LINK_PROTOCOL_ERROR, "no more") : 0;
+}
+
+static int take_none(struct protocol_link *pl)
+{
+    (void)pl;
+    inputs += 100;
+    return 0;
+}
+
+/* Room and bytes come in one poll, and the first ends the link: it is not looked at any more. */
+Test(cover_more, a_shared_link_that_ends_at_room_is_not_looked_at)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    protocol = fake_shared;
+    protocol.close = say_at_close;
+    protocol.input = give_up_at_room;
+    protocol.idle_input = take_none;
+    inputs = 0;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    struct testing_peer *peer = fake_peer(&world, ADDRESS, TESTING_ACCEPT);
+    testing_send_buffer(world.t, 2);
+    fake_world_open(&world);
+    fake_ask(&world, &user, ADDRESS);
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, user.status, POOL_READY));
+    fake_give_back(&user); /* with bytes that found no room */
+    testing_peer_say(peer, "?", 1);
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, inputs, 1));
+    cr_assert(eq(ulong, fake_stats(&world).ends[LINK_PROTOCOL_ERROR], 1));
+    fake_world_end(&world);
+}
+
+static struct protocol_link *shared_link;
+static int note_shared(struct protocol_link *pl)
+{
+    shared_link = pl;
+    return protocol_ready(pl);
+}
+
+/* Who waits for its host does not keep it: it has no room for them. */
+Test(cover_more, a_link_without_room_makes_room_for_another_host)
+{
+    struct fake_user user = {0}, own = {0}, other = {0};
+    struct fake_world world;
+
+    protocol = fake_shared;
+    protocol.max_channels = 1;
+    protocol.start = note_shared;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    world.options.max_links = 1;
+    fake_echo(&world, ADDRESS);
+    fake_echo(&world, SIXTH);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    fake_ask(&world, &other, SIXTH);
+    fake_ask(&world, &own, ADDRESS);
+    fake_settle(&world);
+    cr_assert(eq(int, protocol_set_room(shared_link, 0), 0));
+    fake_give_back(&user);
+    fake_run(&world, 0.1);
+    cr_assert(eq(ulong, fake_stats(&world).ends[LINK_MADE_ROOM], 1));
+    cr_assert(eq(int, other.status, POOL_READY));
+    fake_give_back(&other);
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, own.status, POOL_READY));
+    fake_give_back(&own);
+    fake_world_end(&world);
+}
+
+static int begin_without_room(struct protocol_link *pl)
+{
+    return protocol_set_room(pl, 0) ? LINKPOOL_ELOST : protocol_ready(pl);
+}
+
+/* In a full pool such a link is in the way of those at its own host as well. */
+Test(cover_more, a_link_without_room_makes_room_for_its_own_host)
+{
+    struct fake_user user = {0}, own = {0}, other = {0};
+    struct fake_world world;
+
+    protocol = fake_shared;
+    protocol.max_channels = 1;
+    protocol.start = note_shared;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    world.options.max_links = 1;
+    fake_echo(&world, ADDRESS);
+    fake_echo(&world, SIXTH);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    fake_ask(&world, &own, ADDRESS);
+    fake_ask(&world, &other, SIXTH);
+    fake_settle(&world);
+    cr_assert(eq(int, protocol_set_room(shared_link, 0), 0));
+    fake_give_back(&user);
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, own.status, POOL_READY)); /* by another link: it has waited longer */
+    fake_give_back(&own);
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, other.status, POOL_READY));
+    fake_give_back(&other);
+    fake_world_end(&world);
+}
+
+Test(cover_more, a_link_without_room_makes_room_for_who_asks_at_its_own_host_later)
+{
+    struct fake_user user = {0}, own = {0};
+    struct fake_world world;
+
+    protocol = fake_shared;
+    protocol.max_channels = 1;
+    protocol.start = note_shared;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    world.options.max_links = 1;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, protocol_set_room(shared_link, 0), 0));
+    fake_give_back(&user);
+    fake_run(&world, 1);
+    fake_ask(&world, &own, ADDRESS);
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, own.status, POOL_READY));
+    fake_give_back(&own);
+    fake_world_end(&world);
+}
+
+/* And one that never took anybody is not dialled in a circle. */
+Test(cover_more, a_link_that_never_has_room_stays_while_its_own_host_alone_waits)
+{
+    struct fake_user late = {.lease = {.timeout = INFINITY}};
+    struct fake_world world;
+
+    protocol = fake_shared;
+    protocol.max_channels = 1;
+    protocol.start = begin_without_room;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    world.options.max_links = 1;
+    struct testing_peer *peer = fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_ask(&world, &late, ADDRESS);
+    fake_run(&world, 10);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 1));
+    cr_assert(eq(int, late.status, POOL_PENDING));
     fake_world_end(&world);
 }

@@ -192,6 +192,22 @@ static void fail(enum testing_call call, int error, enum link_reason reason)
     fake_owner_end(&owner);
 }
 
+Test(link_transport, a_connect_that_a_signal_cuts_short_is_waited_for)
+{
+    struct fake_owner owner;
+
+    fake_owner_begin(&owner, TESTING_ACCEPT);
+    testing_peer_delay(owner.peer, 0.25, 0);
+    testing_fail_call(owner.t, TESTING_CONNECT, 1, EINTR, false);
+    fake_owner_start(&owner);
+    fake_owner_run(&owner, 0.2);
+    cr_assert(eq(int, link_state(owner.link), LINK_CONNECTING)); /* it is not up before it is */
+    fake_owner_run(&owner, 0.1);
+    cr_assert(eq(int, link_state(owner.link), LINK_READY));
+    cr_assert(eq(uint, testing_peer_attempts(owner.peer), 1));
+    fake_owner_end(&owner);
+}
+
 Test(link_transport, a_system_call_that_fails_ends_the_attempt_with_its_errno)
 {
     fail(TESTING_SOCKET, EMFILE, LINK_NO_DESCRIPTORS);

@@ -1,15 +1,15 @@
 #!/bin/bash
 # branches.sh - the branches of the core that no test takes, line by line, each with the reason that
-# docs/testing-coverage.txt gives; and the share of those taken, without what is excluded there.
+# tests/branches.txt gives; and the share of those taken, without what is excluded there.
 #
 # Exits 1 when fewer than 95 % are taken, when there are more than 20 exclusions, when an entry of the list fits no line
-# any more, or when a line with a branch not taken has no entry.
+# any more or all its branches are taken, or when a line with a branch not taken has no entry.
 #
 # Usage: branches.sh DIRECTORY    where tests/cover.sh has left its counts
 set -u
-cd "$(dirname "$0")/../.." || exit 1
+cd "$(dirname "$0")/.." || exit 1
 built=${1:?branches.sh: the directory is missing}
-list=docs/testing-coverage.txt
+list=tests/branches.txt
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
@@ -48,12 +48,14 @@ awk -F '\t' '
         if (i && kind[i] == "exclude") next
         all += $2; taken += $3
         if ($2 == $3) next
+        explains[i] = 1
         printf "%-20s %4d  %d of %2d not taken  %s\n%28s%s\n", $1, $4, $2 - $3, $2, $5, "", i ? why[i] : "NO REASON IS LISTED"
         bare += !i
     }
     END {
         for (i = 1; i <= n; i++)
             if (!fits[i]) { print "fits no line: " place[i] " " words[i]; stale++ }
+            else if (kind[i] == "rest" && !explains[i]) { print "all taken: " place[i] " " words[i]; stale++ }
         printf "%d of %d branches, %.1f %%; with what is excluded by %d rules: %d of %d, %.1f %%\n",
             taken, all, 100 * taken / all, excluded, taken_raw, all_raw, 100 * taken_raw / all_raw
         if (bare) print bare " lines without a listed reason"
