@@ -265,6 +265,12 @@ static void stop_io(struct driver *driver, struct driver_io *io)
         watcher_of(place->io)->data = place;
 }
 
+static bool is_pending(struct driver *driver, const struct driver_io *io)
+{
+    (void)driver;
+    return ev_is_pending((const struct ev_io *)io->room);
+}
+
 /* The alarm. */
 
 /**
@@ -386,6 +392,7 @@ static const struct driver_ops ops = {
     .alarm = set_alarm,
     .later = ask_later,
     .free = free_driver,
+    .io_pending = is_pending,
 };
 
 struct driver *driver_ev_new(struct ev_loop *loop)

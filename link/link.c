@@ -486,6 +486,8 @@ bool link__look(struct link *link)
     case TRANSPORT_CLEAN:
         return true;
     case TRANSPORT_BYTES:
+        if (link__is_shared(link) && !protocol->idle_input)
+            return true; /* its input() takes them */
         if (protocol->idle_input && protocol->idle_input(&link->protocol) == 1)
             return link__state(link) == LINK_READY; /* it may have said that the peer is leaving */
         link__end(link, LINK_UNEXPECTED_DATA, 0);   /* if the hook ended it, this is ignored */

@@ -30,13 +30,24 @@ static struct link *free_link_for(const struct pool_host *host, const struct poo
     return pool__options(host)->spread_links ? host->lists[PLACE_IDLE]->prev : host->lists[PLACE_IDLE];
 }
 
-/* Lent again before the loop has polled since it came back: it may have something unread, or be gone. */
+/* Lent from within a callback: something may have come with this poll, of which the link has not been told yet. */
+static bool may_have_news(const struct pool *pool, const struct link *link)
+{
+    struct driver *driver = pool->core.driver;
+
+    if (!pool->core.depth || link__held(link))
+        return false;
+    return !driver->ops->io_pending || driver->ops->io_pending(driver, &link->io);
+}
+
+/* Lent again before the loop has polled since it came back, or has told of what it found then: it may have something
+ * unread, or be gone. */
 static bool is_still_clean(struct pool *pool, struct link *link)
 {
-    bool same_turn = link->turn == (uint32_t)pool->core.driver->turn;
+    bool unsure = link->bits & LINK_UNSURE && link->turn == (uint32_t)pool->core.driver->turn;
 
     link__set_bits(link, LINK_UNSURE, 0);
-    if (!same_turn)
+    if (!unsure && !may_have_news(pool, link))
         return true;
     pool->peeked++;
     link__enter(&pool->core); /* its protocol's hook may end it */
@@ -96,7 +107,7 @@ static inline struct channel *take_top(struct pool *pool, struct pool_host *host
 {
     struct link *link = host->lists[PLACE_IDLE];
 
-    if (!link || !host->lends_top || link->bits & LINK_UNSURE || lease->flags & POOL_FRESH)
+    if (!link || !host->lends_top || link->bits & LINK_UNSURE || pool->core.depth || lease->flags & POOL_FRESH)
         return NULL;
     return lend_whole(pool, host, link, lease);
 }
@@ -110,7 +121,7 @@ struct channel *pool__take(struct pool_host *host, struct pool_lease *lease)
 
     /* A link that turns out to be dead may be its host's last: then a lease in line has failed, and wants no other. */
     while (pool__claim(lease)->state == state && (link = free_link_for(host, lease))) {
-        if (link->bits & LINK_UNSURE && !is_still_clean(pool, link))
+        if ((link->bits & LINK_UNSURE || pool->core.depth) && !is_still_clean(pool, link))
             continue;
         if (!host->is_shared)
             return lend_whole(pool, host, link, lease);

@@ -6,6 +6,7 @@
 #ifndef LINKPOOL_DRIVER_H
 #define LINKPOOL_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -56,6 +57,10 @@ struct driver_ops {
     void (*later)(struct driver *driver);
     /** Frees the driver; also from inside its own callbacks. */
     void (*free)(struct driver *driver);
+    /** Has something come for it with this poll, of which `on` is still to tell? So that a link is not handed out
+     *  within another's callback before its own end is seen. NULL: not known; links that are handed out within
+     *  callbacks are looked at by a system call then. */
+    bool (*io_pending)(struct driver *driver, const struct driver_io *io);
 };
 
 /** A loop as the library sees it. The driver writes `now` and `turn`; its owner (a pool, or the links on their own

@@ -53,6 +53,14 @@ static void io_events(struct driver *driver, struct driver_io *io, unsigned even
         testing__socket_changed(watch->socket);
 }
 
+static bool is_pending(struct driver *driver, const struct driver_io *io)
+{
+    const struct testing__watch *watch = io->room[0];
+
+    (void)driver;
+    return watch && watch->firing;
+}
+
 static void stop_firing(struct testing *t, struct testing__watch *watch)
 {
     if (watch->firing)
@@ -267,6 +275,7 @@ static const struct driver_ops ops = {
     .alarm = set_alarm,
     .later = ask_later,
     .free = free_driver,
+    .io_pending = is_pending,
 };
 
 struct driver *testing_driver(struct testing *t)

@@ -889,6 +889,33 @@ static void check_change_of_a_pending_watcher(char letter, const char *expected)
     cr_assert(eq(str, story, wanted));
 }
 
+static bool is_pending(const struct peer *peer)
+{
+    return driver->ops->io_pending(driver, &peer->io);
+}
+
+static void look_at_other(struct peer *peer)
+{
+    struct peer *second = other(peer);
+
+    tell(is_pending(peer) ? '!' : '-');
+    tell(is_pending(second) ? 'p' : '-'); /* of the two it is told of the second that it has still to be told */
+}
+
+Test(driver_ev, what_came_with_the_poll_and_was_not_told_yet_is_known)
+{
+    struct peer *first = make_peer('a'), *second = make_peer('a');
+
+    first->then = second->then = look_at_other;
+    watch(first, LINKPOOL_READ);
+    watch(second, LINKPOOL_READ);
+    say(first->far_end);
+    say(second->far_end);
+    cr_assert(not(is_pending(first)));
+    ev_run(loop, EVRUN_ONCE);
+    cr_assert(eq(str, story, "a-pa--"));
+}
+
 Test(driver_ev, an_event_of_this_turn_survives_a_change_of_interest)
 {
     check_change_of_a_pending_watcher('k', "kk");

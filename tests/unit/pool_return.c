@@ -1,6 +1,7 @@
 /* pool_return.c - what is lent again: only a link proven clean; and what its holder knows when it is not. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <string.h>
 
 #include "tests/fakes/shared.h"
 #include "tests/fakes/world.h"
@@ -293,6 +294,72 @@ Test(pool_return, bytes_left_unread_are_found_before_the_link_is_handed_on)
     cr_assert(eq(uint, testing_peer_accepted(peer), 2));
     cr_assert(eq(u64, ends(&world, LINK_UNEXPECTED_DATA), 1));
     fake_world_end(&world);
+}
+
+/* ---- handed out within a turn, before the link's own news of it ---- */
+
+static struct {
+    struct fake_world world;
+    struct fake_user reader, next;
+} turn;
+
+static void ask_for_another(struct channel *channel)
+{
+    channel_want(channel, 0);
+    fake_ask(&turn.world, &turn.next, a);
+}
+
+/* Two links hear of something with one poll: the holder of one asks for another, which may be told first, or not. */
+static void both_hear(void (*happens)(struct testing_peer *peer), bool reader_is_older, bool is_known)
+{
+    static const struct channel_events events = {.readable = ask_for_another};
+    struct fake_user other = {0};
+
+    memset(&turn, 0, sizeof turn);
+    fake_world_begin(&turn.world);
+    struct driver *driver = testing_driver(turn.world.t);
+    struct driver_ops ops = *driver->ops;
+    if (!is_known)
+        ops.io_pending = NULL;
+    driver->ops = &ops;
+    turn.world.pool = pool_new_on(driver, &turn.world.options);
+    struct testing_peer *peer = fake_echo(&turn.world, a);
+    fake_hold(&turn.world, reader_is_older ? &turn.reader : &other, a);
+    fake_hold(&turn.world, reader_is_older ? &other : &turn.reader, a);
+    fake_exchange(&turn.world, &other);
+    fake_give_back(&other);
+    fake_run(&turn.world, 1);
+    cr_assert(eq(int, channel_watch(turn.reader.lease.channel, &events, LINKPOOL_READ), 0));
+    turn.next.lease.flags = POOL_WAIT_FOR_READY;
+    happens(peer);
+    fake_run(&turn.world, 1);
+    cr_assert(eq(int, turn.next.status, POOL_READY));
+    cr_assert(eq(uint, testing_peer_accepted(peer), 3)); /* a new one: the idle one is no use any more */
+    fake_world_end(&turn.world);
+}
+
+static void say(struct testing_peer *peer)
+{
+    testing_peer_say(peer, "late", 4);
+}
+
+static void hang_up(struct testing_peer *peer)
+{
+    testing_peer_cut(peer, LINK_CLOSED_BY_PEER);
+}
+
+static void reset_all(struct testing_peer *peer)
+{
+    testing_peer_cut(peer, LINK_RESET);
+}
+
+Test(pool_return, what_came_with_the_poll_is_seen_before_a_link_is_handed_out_within_anothers_callback)
+{
+    for (int way = 0; way < 4; way++) {
+        both_hear(say, way & 1, way & 2);
+        both_hear(hang_up, way & 1, way & 2);
+        both_hear(reset_all, way & 1, way & 2);
+    }
 }
 
 /* ---- cleaned by its protocol ---- */

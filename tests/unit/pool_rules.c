@@ -103,12 +103,18 @@ static void later(struct driver *driver)
 {
     counted.real->later(driver);
 }
+
 static void end(struct driver *driver)
 {
     counted.real->free(driver);
 }
 
-static const struct driver_ops counting = {start, interest, stop, alarm_at, later, end};
+static bool pending(struct driver *driver, const struct driver_io *io)
+{
+    return counted.real->io_pending(driver, io);
+}
+
+static const struct driver_ops counting = {start, interest, stop, alarm_at, later, end, pending};
 
 static void read_it(struct channel *channel)
 {
