@@ -149,12 +149,13 @@ int testing__socket_connect(struct testing__socket *socket, const struct link_ad
 
 static void send_syn_again(struct testing__socket *socket, struct testing_peer *peer)
 {
+    double last = socket->started + give_up_connecting;
     double after = (double)(((unsigned)2 << socket->syn++) - 1); /* 1, 3, 7, ... since the start */
 
-    if (now(socket) - socket->started >= give_up_connecting)
+    if (now(socket) >= last)
         die(socket, ETIMEDOUT);
     else if (after >= give_up_connecting)
-        at(socket, socket->started + give_up_connecting);
+        at(socket, last);
     else
         at(socket, socket->started + after + testing__peer_connect_delay(peer));
 }

@@ -147,7 +147,7 @@ struct sim {
     uint64_t turn_calls, were_there;
     double still_at;
     uint64_t still_most; /* of what there was, since time stood still */
-    uint64_t no_descriptors_turn, made_room_turn;
+    uint64_t trouble_turn, no_descriptors_turn, made_room_turn;
     unsigned made_room, max_hosts_seen;
     enum link_reason last_end; /* seen by the observer: the last end */
     uint64_t n_ends, seen_ends, memory_failures;
@@ -207,6 +207,7 @@ void sim__host_options(struct sim *s, int variant);
 void sim__pool_options(struct sim *s);
 
 void sim__world(struct sim *s);
+bool sim__is_quiet(const struct sim *s, const struct link *link);
 void sim__trouble(struct sim *s);
 void sim__calm_world(struct sim *s);
 void sim__world_end(struct sim *s);

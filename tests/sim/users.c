@@ -158,6 +158,15 @@ static void count_refusal(struct sim *s, const struct pool_lease *lease)
         s->rare.n[rarities[lease->bound]]++;
 }
 
+/* Within a callback nothing comes any more: what has come with the poll, a link's own end too, was seen before. */
+static void check_news(struct sim *s, const struct user *user)
+{
+    const struct link *link = channel_link(user->lease.channel);
+
+    if (s->in_bytes && s->trouble_turn != s->turns && !s->p.system_fails && !link__is_shared(link))
+        HOLDS(s, sim__is_quiet(s, link));
+}
+
 static void take_answer(struct sim *s, struct user *user, int answer)
 {
     struct pool_lease *lease = &user->lease;
@@ -170,6 +179,7 @@ static void take_answer(struct sim *s, struct user *user, int answer)
     count_refusal(s, lease);
     sim__note(s, "ask", (uint64_t)(int64_t)user->key, (uint64_t)(int64_t)answer);
     if (answer == POOL_READY) {
+        check_news(s, user);
         sim__check_newcomer(s, user);
         sim__held(s, user);
         s->rare.n[RARE_READY_WITHIN_DONE] += s->in_done > 0;

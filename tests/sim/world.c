@@ -240,8 +240,17 @@ static void trouble_system(struct sim *s)
     }
 }
 
+/* Has nothing come for it, as its socket knows? */
+bool sim__is_quiet(const struct sim *s, const struct link *link)
+{
+    const struct testing__socket *socket = testing__socket_at(s->t, link->transport.fd);
+
+    return socket->state == SOCKET_UP && !socket->in.n && !socket->in_ended && !socket->error;
+}
+
 void sim__trouble(struct sim *s)
 {
+    s->trouble_turn = s->turns;
     if (once_in(s, 4))
         trouble_system(s);
     else

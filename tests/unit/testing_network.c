@@ -211,6 +211,19 @@ Test(testing_network, connects_fail_as_on_linux)
     cr_assert(eq(uint, testing_peer_accepted(peer), 0));
 }
 
+/* Whenever it begins: a moment and so many seconds later are not always that far apart in floating point. */
+Test(testing_network, a_connect_that_nobody_answers_ends_in_time_whenever_it_begins)
+{
+    testing_peer_add(t, "10.0.0.1:80", TESTING_BLACK_HOLE);
+    for (int i = 0; i < 500; i++) {
+        struct client c;
+        dial(&c, "10.0.0.1:80");
+        testing_run_for(t, 127.0001 + i * 0.0137);
+        cr_assert(eq(int, pending_error(&c), ETIMEDOUT), "%d", i);
+        hang_up(&c);
+    }
+}
+
 Test(testing_network, an_address_without_a_peer_refuses)
 {
     struct client c;

@@ -1,3 +1,3 @@
 # file: pool/acquire.c
 # a link is lent again in its turn without a look
-/^static bool is_still_clean/,/^\}/ s/if \(!same_turn\)/if (true)/
+/^static bool is_still_clean/,/^\}/ s/if \(!unsure && !may_have_news\(pool, link\)\)/if (!may_have_news(pool, link))/
