@@ -224,7 +224,7 @@ Test(pool_idle, min_links_are_kept_up_for_as_long_as_the_host_is_in_a_target)
 
     struct testing_peer *peer = begin_kept_up(&world, 2);
     struct pool_target *target = fake_target(&world, "db", &pool_pick_first, both, 1);
-    fake_run(&world, 0.25); /* the first after a draw */
+    fake_run(&world, 0.25);                          /* the first after a draw */
     cr_assert(eq(uint, testing_peer_open(peer), 2)); /* without use */
     fake_run(&world, 1000);
     cr_assert(eq(uint, testing_peer_open(peer), 2));
