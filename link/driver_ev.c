@@ -61,10 +61,11 @@ struct watched {
 };
 
 struct driver_ev {
-    struct driver driver;  /* first: a driver of ours is a struct driver_ev */
-    struct ev_loop *loop;  /* the user's */
-    struct ev_check clock; /* always active, not counted by the loop */
-    struct ev_timer alarm; /* active: rings at `rings_at`; that may be before `due`, never after it */
+    struct driver driver;   /* first: a driver of ours is a struct driver_ev */
+    struct ev_loop *loop;   /* the user's */
+    struct ev_check clock;  /* always active, not counted by the loop */
+    struct ev_prepare told; /* the same */
+    struct ev_timer alarm;  /* active: rings at `rings_at`; that may be before `due`, never after it */
     struct ev_idle
         later;  /* pending: on_later at the end of this turn; active: after the next poll, which does not block */
     double due; /* as asked; INFINITY: no alarm */
@@ -132,10 +133,11 @@ static void on_io(struct ev_loop *loop, struct ev_io *watcher, int events)
 /* libev aborts where malloc says no. It is asked first: what is had now libev gets as well. */
 static bool has_memory(size_t bytes)
 {
-    void *trial = malloc(bytes);
+    void *volatile trial = malloc(bytes); /* else clang does without it, and finds that there is always memory */
+    bool has = trial;
 
     free(trial);
-    return trial != NULL;
+    return has;
 }
 
 /* A watcher that is modified, not set, and stopped before the next poll changes nothing, and nothing of it reaches the
@@ -319,12 +321,22 @@ static void on_ring(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 /* Turns. */
 
+/* All that came with the last poll has been told. */
+static void on_told(struct ev_loop *loop, struct ev_prepare *told, int events)
+{
+    struct driver_ev *d = told->data;
+
+    (void)loop, (void)events;
+    d->driver.telling = false;
+}
+
 static void on_poll(struct ev_loop *loop, struct ev_check *clock, int events)
 {
     struct driver_ev *d = clock->data;
 
     (void)events;
     d->driver.turn++;
+    d->driver.telling = true;
     d->driver.now = monotonic();
     d->outside_turns = false;
     if (ev_is_active(&d->later)) {
@@ -380,6 +392,8 @@ static void free_driver(struct driver *driver)
     ev_idle_stop(d->loop, &d->later); /* also takes back what is pending, active or not */
     ev_ref(d->loop);
     ev_check_stop(d->loop, &d->clock);
+    ev_ref(d->loop);
+    ev_prepare_stop(d->loop, &d->told);
     d->gone = true;
     if (d->inside == 0)
         release(d);
@@ -424,6 +438,11 @@ struct driver *driver_ev_new(struct ev_loop *loop)
     ev_set_priority(&d->clock, PRIORITY_CLOCK);
     d->clock.data = d;
     ev_check_start(loop, &d->clock);
+    ev_unref(loop);
+    ev_prepare_init(&d->told, on_told);
+    ev_set_priority(&d->told, PRIORITY_CLOCK);
+    d->told.data = d;
+    ev_prepare_start(loop, &d->told);
     ev_unref(loop);
     reserve_places(d);
     return &d->driver;

@@ -40,11 +40,17 @@ static enum link_action step(struct link *link, enum link_event event, struct de
     return action;
 }
 
-static void arm(struct link *link, double delay)
+/* One that hears nothing ends as soon as its hook has returned, whatever it was to wait for. */
+static void arm_at(struct link *link, double due)
 {
     struct link_core *core = link__core(link);
 
-    link__timer_set(core, &link->timer, link__now(core) + delay);
+    link__timer_set(core, &link->timer, link->interest & LINKPOOL_UNWATCHED ? link__now(core) : due);
+}
+
+static void arm(struct link *link, double delay)
+{
+    arm_at(link, link__now(link__core(link)) + delay);
 }
 
 /* ---- memory ---- */
@@ -253,7 +259,7 @@ void link__arm_ready(struct link *link)
         due = recycle_due(link);
     if (link->bits & LINK_UNPROVEN && proof < due)
         due = proof;
-    link__timer_set(core, &link->timer, due);
+    arm_at(link, due);
 }
 
 void link__retire_at(struct link *link, double due)
@@ -571,9 +577,23 @@ static void on_io(struct driver_io *io, unsigned events)
     link__leave(core);
 }
 
+/* It is heard again before it had to end: its timer is that of its state. */
+static void wait_on(struct link *link)
+{
+    const struct link_terms *terms = link->owner->terms;
+
+    if (link__is_opening(link))
+        arm_at(link, link->since + terms->connect_timeout);
+    else if (link__state(link) == LINK_READY)
+        link__arm_ready(link);
+    else
+        arm(link, link__state(link) == LINK_RESETTING ? terms->reset_timeout : terms->drain_timeout);
+}
+
 int link__watch_descriptor(struct link *link, int fd, unsigned interest)
 {
     struct link_core *core = link__core(link);
+    bool was_deaf = link->interest & LINKPOOL_UNWATCHED;
 
     if (link->bits & LINK_WATCHED)
         core->driver->ops->io_stop(core->driver, &link->io);
@@ -585,6 +605,8 @@ int link__watch_descriptor(struct link *link, int fd, unsigned interest)
         return LINKPOOL_ENOMEM;
     link__set_bits(link, 0, LINK_WATCHED);
     link->interest = (uint8_t)interest;
+    if (was_deaf)
+        wait_on(link);
     return 0;
 }
 
@@ -593,5 +615,5 @@ void link__watch_or_end(struct link *link, int fd, unsigned interest)
     if (!link__watch_descriptor(link, fd, interest))
         return;
     link->interest = (uint8_t)(interest | LINKPOOL_UNWATCHED);
-    link__timer_set(link__core(link), &link->timer, link__now(link__core(link)));
+    arm(link, 0);
 }

@@ -30,12 +30,18 @@ static struct link *free_link_for(const struct pool_host *host, const struct poo
     return pool__options(host)->spread_links ? host->lists[PLACE_IDLE]->prev : host->lists[PLACE_IDLE];
 }
 
-/* Lent from within a callback: something may have come with this poll, of which the link has not been told yet. */
+/* Lent from within a callback, this pool's or another's. */
+static inline bool is_within_a_turn(const struct pool *pool)
+{
+    return pool->core.driver->telling || pool->core.depth;
+}
+
+/* Then something may have come for the link with this poll that it has still to be told of. */
 static bool may_have_news(const struct pool *pool, const struct link *link)
 {
     struct driver *driver = pool->core.driver;
 
-    if (!pool->core.depth || link__held(link))
+    if (!is_within_a_turn(pool) || link__held(link))
         return false;
     return !driver->ops->io_pending || driver->ops->io_pending(driver, &link->io);
 }
@@ -107,7 +113,7 @@ static inline struct channel *take_top(struct pool *pool, struct pool_host *host
 {
     struct link *link = host->lists[PLACE_IDLE];
 
-    if (!link || !host->lends_top || link->bits & LINK_UNSURE || pool->core.depth || lease->flags & POOL_FRESH)
+    if (!link || !host->lends_top || link->bits & LINK_UNSURE || is_within_a_turn(pool) || lease->flags & POOL_FRESH)
         return NULL;
     return lend_whole(pool, host, link, lease);
 }
@@ -121,7 +127,7 @@ struct channel *pool__take(struct pool_host *host, struct pool_lease *lease)
 
     /* A link that turns out to be dead may be its host's last: then a lease in line has failed, and wants no other. */
     while (pool__claim(lease)->state == state && (link = free_link_for(host, lease))) {
-        if ((link->bits & LINK_UNSURE || pool->core.depth) && !is_still_clean(pool, link))
+        if ((link->bits & LINK_UNSURE || is_within_a_turn(pool)) && !is_still_clean(pool, link))
             continue;
         if (!host->is_shared)
             return lend_whole(pool, host, link, lease);

@@ -123,9 +123,9 @@ struct pool_host {
     uint32_t n[LINK_CLOSED]; /* links in each state before it */
     uint32_t n_memory;       /* links whose memory has not gone */
     uint32_t pins;
-    uint32_t expected_room;      /* what an attempt is taken to serve */
-    uint32_t failed_attempts_to; /* cut: attempts and links numbered up to this belong to the last failure */
-    double first_failure, last_delay, failed_at;
+    uint32_t expected_room; /* what an attempt is taken to serve */
+    float last_delay;
+    double first_failure, failed_at;
     double counted_at; /* the last failure that counted; links READY by then belong to it */
     double not_before; /* no attempt before this: the spread after a loss */
     union {
@@ -136,6 +136,7 @@ struct pool_host {
         double halved_at; /* in service: when the opening limit was last halved */
         double drain_due; /* draining: until when leases may last */
     };
+    uint64_t failed_attempts_to; /* attempts and links numbered up to this belong to the last failure */
     uint32_t asked_at, tried_at; /* tickets, cut: asked since the last try, the probe goes on */
     uint32_t failures;           /* since it was last stable */
     uint32_t opened, connected, failures_seen;
@@ -393,7 +394,6 @@ double pool__used_until(
 double pool__kept_up_until(const struct pool_host *host); /* the same, of all its targets */
 unsigned pool__kept_up(const struct pool_host *host);     /* links to be kept up */
 void pool__keep_up(struct pool_host *host);               /* it was pinned, or put in a list: see to it */
-void pool__gave_way(struct pool_host *host);              /* what it keeps up would take the place back at once */
 bool pool__make_room(struct pool *pool,
     struct pool_host *but); /* closes the coldest idle link of any host but this one; false: there is none */
 bool pool__must_make_room(
@@ -410,6 +410,8 @@ void pool__proven(struct link *link);
 void pool__reset_host_backoff(struct pool_host *host);
 void pool__bring_back(struct pool_host *host);    /* into service, with a first link ahead of use */
 void pool__spread_upkeep(struct pool_host *host); /* what is kept up waits a draw of reconnect_spread */
+/* What is kept up is not opened for so long, or longer where that was said before. */
+void pool__keep_after(struct pool_host *host, double wait);
 
 /* members.c */
 struct pool_members { /* a target's list as it is being made */

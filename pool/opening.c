@@ -154,23 +154,52 @@ static bool wants(const struct pool_line *line)
 
 /* ---- may the host have another attempt? ---- */
 
-bool pool__can_open(const struct pool_host *host)
+/* Its peer takes nobody any more: it is in the way of those who wait, at its own host too. One that never took anybody
+ * stays: the next would be like it. */
+static bool is_in_the_way(const struct link *link)
+{
+    return link__is_shared(link) && !link__has_room(link) && link->uses;
+}
+
+static struct link *link_in_the_way(const struct pool_host *host)
+{
+    struct link *link;
+
+    DL_FOREACH (host->lists[PLACE_ROOMLESS], link)
+        if (is_in_the_way(link))
+            return link;
+    return NULL;
+}
+
+static bool can_open(const struct pool_host *host, bool makes_way)
 {
     if (host->probe_due)
         return true;
     if (host->lists[PLACE_RESTING] || host->holding || (host->failed && pool__opening(host)))
         return false; /* its probe goes first */
-    return pool__sockets(host) < pool__options(host)->max_links && pool__opening(host) < host->connect_limit;
+    return pool__sockets(host) - makes_way < pool__options(host)->max_links &&
+           pool__opening(host) < host->connect_limit;
 }
 
-/* A lease that wants an unused link, on a host that is full of idle used ones: the coldest of them gives way. */
+bool pool__can_open(const struct pool_host *host)
+{
+    return can_open(host, false);
+}
+
+/* Of a host that is full, the link that gives way to one for this lease: one in the way of all; for a lease that wants
+ * an unused one, the coldest of the idle ones. */
+static struct link *gives_way(const struct pool_host *host, const struct pool_lease *lease)
+{
+    if (!lease || pool__sockets(host) < pool__options(host)->max_links)
+        return NULL;
+    return lease->flags & POOL_FRESH && host->n_idle ? pool__coldest(host) : link_in_the_way(host);
+}
+
 static bool can_open_for(struct pool_host *host, const struct pool_lease *lease)
 {
-    if (lease && lease->flags & POOL_FRESH && pool__sockets(host) >= pool__options(host)->max_links && host->n_idle)
-        link__end(pool__coldest(host), LINK_MADE_ROOM, 0);
     if (pool__opening(host) >= (pool__of(host)->options.max_connecting + 1) / 2)
         return false; /* the other half is for the other hosts */
-    return pool__can_open(host);
+    return can_open(host, gives_way(host, lease));
 }
 
 /* A lease that wants an unused link: pickers prefer hosts that have none free, though those may not open just now. */
@@ -199,9 +228,14 @@ static struct pool_host *picked(struct pool_target *target, const struct pool_le
     return lease && lease->flags & POOL_FRESH ? fresh_host(target, lease) : NULL;
 }
 
+static const struct pool_lease *first_of(const struct pool_line *line)
+{
+    return line->first ? pool__lease(line->first) : NULL;
+}
+
 static struct pool_host *host_for(struct pool_line *line)
 {
-    const struct pool_lease *lease = line->first ? pool__lease(line->first) : NULL;
+    const struct pool_lease *lease = first_of(line);
 
     if (line->target)
         return picked(line->target, lease);
@@ -226,12 +260,6 @@ static struct pool_host *coldest_host(struct pool *pool)
             return host;
     }
     return NULL;
-}
-
-void pool__gave_way(struct pool_host *host)
-{
-    host->keep_after = pool__now(pool__of(host)) + upkeep_retry;
-    pool__arm_host(host);
 }
 
 bool pool__make_room(struct pool *pool, struct pool_host *but)
@@ -277,23 +305,6 @@ static struct pool_line *most_starved(struct pool *pool)
         else
             return line;
     }
-    return NULL;
-}
-
-/* Its peer takes nobody any more: it is in the way of those who wait, at its own host too. One that never took anybody
- * stays: the next would be like it. */
-static bool is_in_the_way(const struct link *link)
-{
-    return link__is_shared(link) && !link__has_room(link) && link->uses;
-}
-
-static struct link *link_in_the_way(const struct pool_host *host)
-{
-    struct link *link;
-
-    DL_FOREACH (host->lists[PLACE_ROOMLESS], link)
-        if (is_in_the_way(link))
-            return link;
     return NULL;
 }
 
@@ -400,7 +411,7 @@ static void begin(struct pool_host *host, struct link *link, struct pool_line *l
         pool__want_host(host); /* others waited for the spread, or the backoff, to pass */
 }
 
-/* Under way for what is kept up, or for leases that are gone. */
+/* Under way for what is kept up. */
 static struct link *attempt_for_nobody(const struct pool_host *host)
 {
     struct link *link;
@@ -440,13 +451,14 @@ static enum outcome open_one(struct pool_line *line)
         serve_with(link, line, will_serve(host));
         return OPENED;
     }
+    if ((link = gives_way(host, first_of(line))))
+        link__end(link, LINK_MADE_ROOM, 0);
     if (pool->n_links >= pool->options.max_links && !make_room_for(line, host))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         while (leases_want(line)) /* those that attempts under way will serve go on waiting */
             pool__fail(pool__lease(line->first->prev), LINKPOOL_ENOMEM);
-        host->keep_after = pool__now(pool) + upkeep_retry;
-        pool__arm_host(host);
+        pool__keep_after(host, upkeep_retry);
         return NOT_NOW;
     }
     begin(host, link, line);

@@ -188,6 +188,8 @@ static void pass_on(struct pool_lease *lease)
     pool__untell(claim->pool, lease);
     claim->state = CLAIM_OVER;
     link->uses--;
+    if (link->retire == LINK_USED_UP)
+        link->retire = LINK_NO_REASON;
     claim->channel->promised = false;
     leave_target(claim);
     give_back(pool__host_of(link), claim->channel, POOL_REUSE, 0);

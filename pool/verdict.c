@@ -5,11 +5,6 @@
  * event: attempts and links begun before the last failure belong to it. */
 #include "pool/internal.h"
 
-static bool is_later(uint32_t a, uint32_t b)
-{
-    return (int32_t)(a - b) > 0;
-}
-
 static bool was_opening(const struct link_end *end)
 {
     return end->from == LINK_CONNECTING || end->from == LINK_HANDSHAKING;
@@ -31,8 +26,7 @@ static bool others_are_ready(const struct pool_host *host, const struct link_end
     return host->n[LINK_READY] + host->n[LINK_RESETTING] - was_ready(end);
 }
 
-/* What is kept up is not opened for so long, or longer where that was said before. */
-static void keep_after(struct pool_host *host, double wait)
+void pool__keep_after(struct pool_host *host, double wait)
 {
     double due = pool__now(pool__of(host)) + wait;
 
@@ -48,7 +42,7 @@ static void spread(struct pool_host *host, bool leases_too)
 
     if (leases_too)
         host->not_before = pool__now(pool) + wait;
-    keep_after(host, wait);
+    pool__keep_after(host, wait);
 }
 
 void pool__spread_upkeep(struct pool_host *host)
@@ -117,16 +111,14 @@ static bool has_waiters(const struct pool_host *host)
 /* What has begun by now, and what is READY by now, fails for reasons of before. */
 static void count_to_here(struct pool_host *host)
 {
-    host->failed_attempts_to = (uint32_t)host->owner.core->serial;
+    host->failed_attempts_to = host->owner.core->serial;
     host->counted_at = link__now(host->owner.core);
 }
 
 /* An attempt that came up after the last failure has told something new: its end is another event. */
 static bool belongs_to_the_last_failure(const struct pool_host *host, const struct link *link, bool ready)
 {
-    bool had_begun = host->failed_attempts_to && !is_later((uint32_t)link->fsm.generation, host->failed_attempts_to);
-
-    return had_begun && (!ready || link->since <= host->counted_at);
+    return link->fsm.generation <= host->failed_attempts_to && (!ready || link->since <= host->counted_at);
 }
 
 /* Counts one more failure. Answers the backoff's delay. */
@@ -148,7 +140,7 @@ static double count_failure(struct pool_host *host, const struct link_end *end)
             .last_delay = host->last_delay,
             .reason = (int)end->reason},
         link__draw(core));
-    host->last_delay = delay > 0 ? delay : 0;
+    host->last_delay = delay > 0 ? (float)delay : 0;
     return delay;
 }
 
@@ -166,7 +158,7 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
         if (was_ready(end) &&
             !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
             delay = count_failure(host, end);
-            keep_after(host, delay < 0 ? no_more_retry : delay);
+            pool__keep_after(host, delay < 0 ? no_more_retry : delay);
             if (!link->uses && delay > 0) /* it served nobody who waits: the next would not either */
                 host->not_before = pool__now(pool__of(host)) + delay;
         }
@@ -236,7 +228,7 @@ void pool__succeeded(struct link *link)
     raise_limit(host);
     if (host->failures && host->died_young && host->n[LINK_READY] + host->n[LINK_RESETTING] <= 1 &&
         host->keep_after <= link__now(host->owner.core))
-        keep_after(host, host->last_delay); /* so it was before it died: it is to last a little first */
+        pool__keep_after(host, host->last_delay); /* so it was before it died: it is to last a little first */
 }
 
 void pool__proven(struct link *link)
@@ -248,6 +240,11 @@ void pool__proven(struct link *link)
 }
 
 /* ---- the probe ---- */
+
+static bool is_later(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) > 0;
+}
 
 static bool is_asked_for(const struct pool_host *host)
 {

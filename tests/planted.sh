@@ -21,12 +21,12 @@ build()
     make -s -j2 -C "$1" BUILD=build KIND=debug CFLAGS=-O1 WARNINGS=-w "build/debug/$program" >"$1/build.log" 2>&1
 }
 
-# run TREE: in at most five minutes.
+# run TREE [JOBS]: in at most five minutes.
 run()
 (
     ulimit -c 0
     case $program in
-    sim) set -- "$1" --from 1 --count "$seeds" --no-rarities ;;
+    sim) set -- "$1" --from 1 --count "$seeds" --jobs "${2:-1}" --no-rarities ;;
     esac
     timeout 300 "$1/build/debug/$program" "${@:2}"
 )
@@ -61,7 +61,7 @@ rm -rf "$base"/tree/{backoff,link,pool,include,tests/fakes,tests/faults,tests/si
 cp -a Makefile backoff link pool include "$base/tree"
 cp -a tests/fakes tests/faults tests/sim "$base/tree/tests"
 build "$base/tree" || { cat "$base/tree/build.log"; exit 1; }
-run "$base/tree" >"$base/tree/run.log" 2>&1 || { tail "$base/tree/run.log"; echo "$program fails without a fault"; exit 1; }
+run "$base/tree" 2 >"$base/tree/run.log" 2>&1 || { tail "$base/tree/run.log"; echo "$program fails without a fault"; exit 1; }
 export -f build run judge control
 # shellcheck disable=SC2046 # names without spaces
 [ $# -gt 0 ] || set -- $(basename -s .sed "tests/planted/$program"/*.sed)

@@ -57,18 +57,19 @@ struct driver_ops {
     void (*later)(struct driver *driver);
     /** Frees the driver; also from inside its own callbacks. */
     void (*free)(struct driver *driver);
-    /** Has something come for it with this poll, of which `on` is still to tell? So that a link is not handed out
-     *  within another's callback before its own end is seen. NULL: not known; links that are handed out within
-     *  callbacks are looked at by a system call then. */
+    /** Has something come for it with this poll, of which `on` is still to tell? Asked while `telling`, so that a link
+     *  is not handed out within another's callback before its own end is seen. NULL: not known; links that are handed
+     *  out within callbacks of the same pool are looked at by a system call then. */
     bool (*io_pending)(struct driver *driver, const struct driver_io *io);
 };
 
-/** A loop as the library sees it. The driver writes `now` and `turn`; its owner (a pool, or the links on their own
- *  of one thread) sets `owner` and the two callbacks. */
+/** A loop as the library sees it. The driver writes `now`, `turn` and `telling`; its owner (a pool, or the links on
+ * their own of one thread) sets `owner` and the two callbacks. */
 struct driver {
     const struct driver_ops *ops;
     double now;    /* seconds on a monotonic clock, as of this turn: a field, since asking the kernel costs 25 ns */
     uint64_t turn; /* one more with each poll */
+    bool telling;  /* what came with the poll is being told: see io_pending() */
     void *owner;
     void (*on_alarm)(
         struct driver *driver); /* NULL, as the next: nobody owns it, or no longer; what was asked for is dropped */

@@ -170,8 +170,17 @@ void testing__gather(struct testing *t)
     }
 }
 
+static void drivers_tell(struct testing *t, bool telling)
+{
+    struct testing__driver *self;
+
+    DL_FOREACH (t->drivers, self)
+        self->base.telling = telling;
+}
+
 void testing__fire(struct testing *t)
 {
+    drivers_tell(t, true);
     while (t->firing && !t->gone) {
         struct testing__watch *watch = t->firing;
         unsigned events = watch->pending & watch->events; /* the interest may have changed since the poll */
@@ -179,6 +188,7 @@ void testing__fire(struct testing *t)
         if (events)
             watch->io->on(watch->io, events);
     }
+    drivers_tell(t, false);
 }
 
 static void stop_ringing(struct testing__driver *self)

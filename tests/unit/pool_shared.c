@@ -153,7 +153,7 @@ Test(pool_shared, a_link_without_room_that_nobody_holds_goes_as_its_host_drains)
     fake_world_end(&world);
 }
 
-Test(pool_shared, a_link_that_has_room_again_serves_those_who_wait)
+Test(pool_shared, one_without_room_in_a_full_host_gives_way_to_who_waits)
 {
     struct fake_user waiter = {.lease = {.timeout = INFINITY}};
     struct fake_world world;
@@ -163,8 +163,33 @@ Test(pool_shared, a_link_that_has_room_again_serves_those_who_wait)
     struct pool_host *host = roomless_host(&world);
     cr_assert(eq(int, pool_host_set_options(host, &world.host), 0));
     cr_assert(eq(int, fake_ask(&world, &waiter, a), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(ne(ptr, waiter.lease.channel, NULL));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_MADE_ROOM], 1));
+    fake_give_back(&waiter);
+    fake_world_end(&world);
+}
+
+static int begin_without_room(struct protocol_link *pl)
+{
+    attempt = protocol_attempt(pl);
+    return protocol_set_room(pl, 0) ? LINKPOOL_ELOST : protocol_ready(pl);
+}
+
+/* One that never took anybody stays: the next would be like it. */
+Test(pool_shared, a_link_that_has_room_at_last_serves_those_who_wait)
+{
+    struct fake_user waiter = {.lease = {.timeout = INFINITY}};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, 3, 0);
+    protocol.start = begin_without_room;
+    world.host.max_links = 1;
+    cr_assert(eq(int, pool_host_set_options(pool_host(world.pool, a), &world.host), 0));
+    cr_assert(eq(int, fake_ask(&world, &waiter, a), POOL_PENDING));
     fake_run(&world, 10);
     cr_assert(eq(ptr, waiter.lease.channel, NULL));
+    cr_assert(eq(uint, testing_peer_attempts(peer), 1));
     cr_assert(eq(int, protocol_set_room(protocol_attempt_link(attempt), 1), 0));
     fake_run(&world, 0.01);
     cr_assert(ne(ptr, waiter.lease.channel, NULL));

@@ -1,3 +1,3 @@
 # file: pool/opening.c
 # a host may have one socket more
-/^bool pool__can_open/,/^\}/ s/pool__sockets\(host\) < /pool__sockets(host) <= /
+/^static bool can_open/,/^\}/ s/pool__sockets\(host\) - makes_way < /pool__sockets(host) - makes_way <= /

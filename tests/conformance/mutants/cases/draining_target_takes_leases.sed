@@ -1,4 +1,4 @@
 # file: pool/acquire.c
 # red: T115
 # a draining target takes new leases
-s/^    if \(target->draining \|\| target->removed\)$/    if (target->removed)/
+s/^    if \(target->draining\)$/    if (target->removed)/
