@@ -25,10 +25,9 @@ build()
 run()
 (
     ulimit -c 0
-    case $program in
-    sim) set -- "$1" --from 1 --count "$seeds" --jobs "${2:-1}" --no-rarities ;;
-    esac
-    timeout 300 "$1/build/debug/$program" "${@:2}"
+    local arguments=()
+    [ "$program" != sim ] || arguments=(--from 1 --count "$seeds" --jobs "${2:-1}" --no-rarities)
+    timeout 300 "$1/build/debug/$program" "${arguments[@]}"
 )
 
 # judge NAME TREE: plants it, runs the program, says in words what came of it.
