@@ -383,9 +383,11 @@ int link_address_check(const char *address, char *text, size_t n)
 {
     struct link_address parsed;
     char canonical[LINK_ADDRESS_TEXT];
-    int error = link_address_parse(address, strlen(address), &parsed, text, n);
+    int error;
 
-    if (error != 0)
+    if (!address)
+        address = "";
+    if ((error = link_address_parse(address, strlen(address), &parsed, text, n)))
         return error;
     link_address_format(&parsed, canonical);
     snprintf(text, n, "%s", canonical);

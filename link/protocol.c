@@ -71,7 +71,7 @@ ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int 
 
 int protocol_ready(struct protocol_link *pl)
 {
-    if (!pl)
+    if (!pl || pl->link->bits & LINK_ENDING)
         return LINKPOOL_ELOST;
     struct link *link = pl->link;
     uint64_t attempt = link->fsm.generation;
@@ -108,7 +108,7 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels)
 
 int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc))
 {
-    if (!pl)
+    if (!pl || pl->link->bits & LINK_ENDING)
         return LINKPOOL_ELOST;
     struct link *link = pl->link;
     uint64_t attempt = link->fsm.generation;

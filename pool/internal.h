@@ -212,6 +212,7 @@ struct pool {
     struct pool_target *removed;    /* utlist: targets whose leases are still out */
     uint64_t ticket;                /* the last given to a lease that was not served at once */
     uint32_t decided;
+    bool serving; /* pool__serve() is under way */
     unsigned n_hosts, n_targets, n_links, n_opening, n_leased, n_waiting, n_names;
     struct link_node drain_timer;
     void (*drained)(struct pool *pool, void *data);

@@ -40,14 +40,19 @@ struct pool_lease *pool__oldest_taker(const struct pool_host *host)
 
 void pool__serve(struct pool_host *host)
 {
+    struct pool *pool = pool__of(host);
     struct pool_lease *lease;
     struct channel *channel;
 
-    while (pool__of(host)->n_waiting && pool__free_link(host) && (lease = pool__oldest_taker(host)))
+    if (pool->serving) /* a hook of a link that is being taken called up: the loop below goes on with what it said */
+        return;
+    pool->serving = true;
+    while (pool->n_waiting && pool__free_link(host) && (lease = pool__oldest_taker(host)))
         if ((channel = pool__take(host, lease)))
             pool__give(lease, channel);
         else if (lease->status == LINKPOOL_ENOMEM)
             pool__fail(lease, LINKPOOL_ENOMEM);
+    pool->serving = false;
 }
 
 /* Whoever comes to the head of its line meanwhile may be one for a host that was passed already: once more then. */

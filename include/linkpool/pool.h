@@ -234,7 +234,8 @@ void pool_after_fork(struct pool *pool);
 double pool_now(const struct pool *pool);
 
 /** Changes bounds and defaults of a running pool (all but host, env and observer, which are not looked at). Links over
- * a lowered bound end when they are given back. @return 0, or LINKPOOL_EINVAL with nothing changed. */
+ * a lowered bound end when they are given back. NULL: the defaults. @return 0, or LINKPOOL_EINVAL with nothing changed.
+ */
 int pool_set_options(struct pool *pool, const struct pool_options *options);
 
 /** What the last refused pool_host_for(), pool_target_add(), pool_target_update() or ..._set_options() of this pool was

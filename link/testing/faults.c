@@ -39,9 +39,19 @@ int testing__called(struct testing *t, enum testing_call call)
     return fails(&t->calls[call]) ? t->calls[call].error : 0;
 }
 
+static bool is_call(struct testing *t, enum testing_call call)
+{
+    bool is = (unsigned)call < TESTING_CALLS;
+
+    if (!is)
+        testing__misuse(t, "a call that there is not");
+    return is;
+}
+
 void testing_fail_call(struct testing *t, enum testing_call call, unsigned nth, int error, bool all_from_then)
 {
-    set_fault(&t->calls[call], nth, error, all_from_then);
+    if (is_call(t, call))
+        set_fault(&t->calls[call], nth, error, all_from_then);
 }
 
 void testing_fail_allocation(struct testing *t, unsigned nth, bool all_from_then)
@@ -127,7 +137,7 @@ void testing_short_writes(struct testing *t, bool on)
 
 uint64_t testing_calls(const struct testing *t, enum testing_call call)
 {
-    return t->calls[call].count;
+    return (unsigned)call < TESTING_CALLS ? t->calls[call].count : 0;
 }
 
 uint64_t testing_allocations(const struct testing *t)

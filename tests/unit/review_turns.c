@@ -270,3 +270,88 @@ Test(review_turns, a_link_that_is_heard_again_goes_on)
     fake_give_back(&user);
     fake_world_end(&world);
 }
+
+/* ---- hooks that call up where something is under way already ---- */
+
+static int say_room_anew(struct protocol_link *pl, struct protocol_channel *pc)
+{
+    (void)pc;
+    return protocol_set_room(pl, 2);
+}
+
+Test(review_turns, a_hook_that_says_its_room_within_a_lease_gives_nobody_two_channels)
+{
+    struct protocol says_room = fake_shared;
+    struct fake_user users[3] = {0};
+    struct fake_world world;
+
+    says_room.max_channels = 1;
+    says_room.open = say_room_anew;
+    says_room.close = NULL;
+    fake_world_begin(&world);
+    world.host.protocol = &says_room;
+    world.host.max_links = 1;
+    fake_world_open(&world);
+    fake_echo(&world, a);
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, fake_ask(&world, &users[i], a), POOL_PENDING));
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, world.told, 2));
+    cr_assert(eq(uint, fake_stats(&world).leased, 2));
+    cr_assert(eq(int, pool_release(&users[0].lease, POOL_REUSE), 0));
+    fake_run(&world, 0.1);
+    cr_assert(eq(uint, world.told, 3));
+    fake_world_end(&world);
+}
+
+static int (*call_up)(struct protocol_link *pl);
+static int answered;
+
+static void call_up_at_the_end(struct protocol_link *pl)
+{
+    answered = call_up(pl);
+}
+
+static int go(struct protocol_link *pl)
+{
+    return protocol_going(pl, NULL);
+}
+
+static int wait_for_ever(struct protocol_link *pl)
+{
+    (void)pl;
+    return 0;
+}
+
+static void end_while(int (*calls)(struct protocol_link *pl), bool shakes_hands, bool is_shared)
+{
+    struct protocol protocol = is_shared ? fake_shared : protocol_raw;
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    call_up = calls;
+    answered = 0;
+    protocol.start = shakes_hands ? wait_for_ever : NULL;
+    protocol.end = call_up_at_the_end;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    fake_world_open(&world);
+    struct testing_peer *peer = fake_echo(&world, a);
+    fake_ask(&world, &user, a);
+    fake_run(&world, 0.1);
+    testing_peer_cut(peer, LINK_RESET);
+    fake_run(&world, 60);
+    if (user.lease.channel) /* an exclusive one sees the end by itself */
+        cr_assert(eq(int, pool_release(&user.lease, POOL_DISCARD), 0));
+    fake_run(&world, 60);
+    cr_assert(eq(int, answered, LINKPOOL_ELOST));
+    fake_world_end(&world);
+}
+
+Test(review_turns, a_link_that_ends_is_lost_to_its_end_hook)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        end_while(protocol_ready, kind & 1, kind & 2);
+        end_while(go, kind & 1, kind & 2);
+    }
+}
