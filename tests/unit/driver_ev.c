@@ -741,9 +741,9 @@ Test(driver_ev, an_alarm_set_on_an_updated_loop_clock_is_not_early)
 
 static void race_a_timer(struct peer *peer)
 {
-    be_busy(0.05);
+    be_busy(0.4);
     ev_now_update(loop);
-    alarm_at(peer->driver->now + 0.06);
+    alarm_at(peer->driver->now + 0.45);
     unwatch(peer);
 }
 
@@ -758,7 +758,7 @@ Test(driver_ev, an_alarm_set_on_an_updated_loop_clock_is_not_late)
     struct peer *a = make_peer('a');
     struct ev_timer timer;
 
-    ev_timer_init(&timer, tell_timer, 0.09, 0.); /* beside it: 0.06, or late, 0.11 */
+    ev_timer_init(&timer, tell_timer, 0.8, 0.); /* beside it: 0.45, or late, 0.85 */
     ev_timer_start(loop, &timer);
     a->then = race_a_timer;
     watch(a, LINKPOOL_WRITE);
