@@ -3,8 +3,6 @@
 
 const char *const cases_abc[4] = {A, B, C, D};
 
-TestSuite(cases, .timeout = 120); /* for one that hangs: --timeout does not end it */
-
 /* ---- what is watched ---- */
 
 static char states[4096], links[65536];

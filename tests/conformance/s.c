@@ -7,8 +7,6 @@
 
 /* ---- S1 to S8: each row of the table ---- */
 
-TestSuite(conformance, .timeout = 60); /* for one that hangs: --timeout does not end it */
-
 Test(conformance, S1_start_of_an_idle_link_connects_with_a_fresh_count)
 {
     struct fake_owner owner;
