@@ -60,7 +60,7 @@ struct user {
 /** What makes a host: an address, and a tag where it has one. */
 struct key {
     unsigned address;
-    char tag[12]; /* "": none */
+    char tag[20]; /* "": none */
     int kind;     /* enum protocol_kind */
     int variant;  /* which options; 0: the pool's */
     struct line line;
