@@ -158,12 +158,16 @@ static void count_refusal(struct sim *s, const struct pool_lease *lease)
         s->rare.n[rarities[lease->bound]]++;
 }
 
-/* Within a callback nothing comes any more: what has come with the poll, a link's own end too, was seen before. */
+/* Within a callback nothing comes any more: what has come with the poll, a link's own end too, was seen before. But one
+ * given back in this turn after a read that came short is taken to have had no more, not even its end; and what comes
+ * with a connection, a greeting or its end, is its first holder's. */
 static void check_news(struct sim *s, const struct user *user)
 {
     const struct link *link = channel_link(user->lease.channel);
+    bool is_back = link->turn == (uint32_t)s->pool->core.driver->turn;
 
-    if (s->in_bytes && s->trouble_turn != s->turns && !s->p.system_fails && !link__is_shared(link))
+    if (s->in_bytes && !is_back && link->uses > 1 && s->trouble_turn != s->turns && !s->p.system_fails &&
+        !link__is_shared(link))
         HOLDS(s, sim__is_quiet(s, link));
 }
 
