@@ -124,7 +124,7 @@ struct pool_host {
     uint32_t n_memory;       /* links whose memory has not gone */
     uint32_t pins;
     uint32_t expected_room; /* what an attempt is taken to serve */
-    float last_delay;
+    float last_delay;       /* seconds: the backoff's last answer */
     double first_failure, failed_at;
     double counted_at; /* the last failure that counted; links READY by then belong to it */
     double not_before; /* no attempt before this: the spread after a loss */
@@ -413,6 +413,7 @@ void pool__bring_back(struct pool_host *host);    /* into service, with a first 
 void pool__spread_upkeep(struct pool_host *host); /* what is kept up waits a draw of reconnect_spread */
 /* What is kept up is not opened for so long, or longer where that was said before. */
 void pool__keep_after(struct pool_host *host, double wait);
+void pool__pause_upkeep(struct pool_host *host); /* a little: memory or room was short */
 
 /* members.c */
 struct pool_members { /* a target's list as it is being made */

@@ -8,9 +8,6 @@
 
 #include "pool/internal.h"
 
-static const double upkeep_retry =
-    0.25; /* seconds until what is kept up is tried again where memory or room was short */
-
 static struct pool *pool_of(const struct pool_line *line)
 {
     return line->host ? pool__of(line->host) : line->target->pool;
@@ -458,7 +455,7 @@ static enum outcome open_one(struct pool_line *line)
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         while (leases_want(line)) /* those that attempts under way will serve go on waiting */
             pool__fail(pool__lease(line->first->prev), LINKPOOL_ENOMEM);
-        pool__keep_after(host, upkeep_retry);
+        pool__pause_upkeep(host);
         return NOT_NOW;
     }
     begin(host, link, line);

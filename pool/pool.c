@@ -93,9 +93,6 @@ static void on_served(struct link *link)
     pool__want_host(host);
 }
 
-/* Seconds: what a host keeps up would take back at once the place that it has given up. */
-static const double upkeep_pause = 0.25;
-
 static void on_settled(struct link *link, const struct link_end *end)
 {
     struct pool_host *host = pool__host_of(link);
@@ -106,7 +103,7 @@ static void on_settled(struct link *link, const struct link_end *end)
     if (pool->freed)
         return;
     if (end->reason == LINK_MADE_ROOM)
-        pool__keep_after(host, upkeep_pause);
+        pool__pause_upkeep(host); /* it would take the place back at once */
     pool__want_host(
         host); /* and free channels are looked at again, at the end of the turn: nobody is served inside an end */
     pool__see_host(host);

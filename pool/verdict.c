@@ -35,6 +35,14 @@ void pool__keep_after(struct pool_host *host, double wait)
     pool__arm_host(host);
 }
 
+/* Seconds until what is kept up is tried again where memory or room was short. */
+static const double upkeep_pause = 0.25;
+
+void pool__pause_upkeep(struct pool_host *host)
+{
+    pool__keep_after(host, upkeep_pause);
+}
+
 static void spread(struct pool_host *host, bool leases_too)
 {
     struct pool *pool = pool__of(host);

@@ -421,21 +421,27 @@ static int note_shared(struct protocol_link *pl)
     return protocol_ready(pl);
 }
 
+/* One link in all, of one channel. @return the peer at ADDRESS. */
+static struct testing_peer *open_full_pool(struct fake_world *world, int (*start)(struct protocol_link *pl))
+{
+    protocol = fake_shared;
+    protocol.max_channels = 1;
+    protocol.start = start;
+    fake_world_begin(world);
+    world->host.protocol = &protocol;
+    world->options.max_links = 1;
+    fake_world_open(world);
+    fake_echo(world, SIXTH);
+    return fake_echo(world, ADDRESS);
+}
+
 /* Who waits for its host does not keep it: it has no room for them. */
 Test(cover_more, a_link_without_room_makes_room_for_another_host)
 {
     struct fake_user user = {0}, own = {0}, other = {0};
     struct fake_world world;
 
-    protocol = fake_shared;
-    protocol.max_channels = 1;
-    protocol.start = note_shared;
-    fake_world_begin(&world);
-    world.host.protocol = &protocol;
-    world.options.max_links = 1;
-    fake_echo(&world, ADDRESS);
-    fake_echo(&world, SIXTH);
-    fake_world_open(&world);
+    open_full_pool(&world, note_shared);
     fake_hold(&world, &user, ADDRESS);
     fake_ask(&world, &other, SIXTH);
     fake_ask(&world, &own, ADDRESS);
@@ -463,15 +469,7 @@ Test(cover_more, a_link_without_room_makes_room_for_its_own_host)
     struct fake_user user = {0}, own = {0}, other = {0};
     struct fake_world world;
 
-    protocol = fake_shared;
-    protocol.max_channels = 1;
-    protocol.start = note_shared;
-    fake_world_begin(&world);
-    world.host.protocol = &protocol;
-    world.options.max_links = 1;
-    fake_echo(&world, ADDRESS);
-    fake_echo(&world, SIXTH);
-    fake_world_open(&world);
+    open_full_pool(&world, note_shared);
     fake_hold(&world, &user, ADDRESS);
     fake_ask(&world, &own, ADDRESS);
     fake_ask(&world, &other, SIXTH);
@@ -492,14 +490,7 @@ Test(cover_more, a_link_without_room_makes_room_for_who_asks_at_its_own_host_lat
     struct fake_user user = {0}, own = {0};
     struct fake_world world;
 
-    protocol = fake_shared;
-    protocol.max_channels = 1;
-    protocol.start = note_shared;
-    fake_world_begin(&world);
-    world.host.protocol = &protocol;
-    world.options.max_links = 1;
-    fake_echo(&world, ADDRESS);
-    fake_world_open(&world);
+    open_full_pool(&world, note_shared);
     fake_hold(&world, &user, ADDRESS);
     cr_assert(eq(int, protocol_set_room(shared_link, 0), 0));
     fake_give_back(&user);
@@ -517,14 +508,7 @@ Test(cover_more, a_link_that_never_has_room_stays_while_its_own_host_alone_waits
     struct fake_user late = {.lease = {.timeout = INFINITY}};
     struct fake_world world;
 
-    protocol = fake_shared;
-    protocol.max_channels = 1;
-    protocol.start = begin_without_room;
-    fake_world_begin(&world);
-    world.host.protocol = &protocol;
-    world.options.max_links = 1;
-    struct testing_peer *peer = fake_echo(&world, ADDRESS);
-    fake_world_open(&world);
+    struct testing_peer *peer = open_full_pool(&world, begin_without_room);
     fake_ask(&world, &late, ADDRESS);
     fake_run(&world, 10);
     cr_assert(eq(uint, testing_peer_attempts(peer), 1));
