@@ -216,7 +216,7 @@ static int moves;
 /* Its descriptor is watched anew, so many times; the first fails. */
 static int move_and_be_ready(struct protocol_link *pl)
 {
-    fails = 1;
+    fails = moves > 0;
     for (int i = 0; i < moves; i++)
         transport_moved(seen, seen->fd);
     return protocol_ready(pl);
@@ -354,4 +354,93 @@ Test(review_turns, a_link_that_ends_is_lost_to_its_end_hook)
         end_while(protocol_ready, kind & 1, kind & 2);
         end_while(go, kind & 1, kind & 2);
     }
+}
+
+/* ---- what the mends brought, and nothing else takes ---- */
+
+Test(review_turns, no_address_is_refused_as_an_empty_one)
+{
+    char text[160] = "", empty[160] = "";
+
+    cr_assert(eq(int, link_address_check(NULL, text, sizeof text), LINKPOOL_EADDRESS));
+    cr_assert(eq(int, link_address_check("", empty, sizeof empty), LINKPOOL_EADDRESS));
+    cr_assert(eq(str, text, empty));
+}
+
+Test(review_turns, a_drain_ends_each_idle_link_once)
+{
+    struct fake_user users[3] = {0};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    fake_world_open(&world);
+    struct testing_peer *peer = fake_echo(&world, a);
+    for (int i = 0; i < 3; i++)
+        fake_hold(&world, &users[i], a);
+    for (int i = 0; i < 3; i++)
+        fake_give_back(&users[i]);
+    cr_assert(eq(int, pool_host_drain(fake_host(&world, a), INFINITY), 0));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], 3));
+    fake_settle(&world);
+    cr_assert(eq(uint, testing_peer_open(peer), 0));
+    fake_world_end(&world);
+}
+
+static struct fake_user asker;
+static struct fake_world *asked_world;
+static struct pool_host *asked_host;
+
+static void ask_the_shared_one(struct channel *channel)
+{
+    channel_want(channel, 0);
+    fake_ask_host(asked_world, &asker, asked_host);
+}
+
+/* What comes to a shared link is its protocol's, and no reason not to lend it. */
+Test(review_turns, a_shared_link_with_bytes_to_hear_is_handed_out_within_a_callback)
+{
+    static const struct channel_events events = {.readable = ask_the_shared_one};
+    struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = b, .protocol = &fake_shared};
+    struct fake_user reader = {0}, user = {0};
+    struct fake_world world;
+
+    memset(&asker, 0, sizeof asker);
+    asked_world = &world;
+    fake_world_begin(&world);
+    fake_world_open(&world);
+    struct testing_peer *peer = fake_echo(&world, a), *others = fake_echo(&world, b);
+    asked_host = pool_host_for(world.pool, &endpoint, NULL);
+    fake_hold(&world, &reader, a);
+    fake_ask_host(&world, &user, asked_host);
+    fake_settle(&world);
+    fake_give_back(&user);
+    fake_run(&world, 1);
+    cr_assert(eq(int, channel_watch(reader.lease.channel, &events, LINKPOOL_READ), 0));
+    testing_peer_say(peer, "x", 1);
+    testing_peer_say(others, "\0\0n", 4); /* a frame of the protocol's own */
+    fake_run(&world, 1);
+    cr_assert(eq(int, asker.status, POOL_READY));
+    cr_assert(asker.lease.reused);
+    cr_assert(ne(ptr, asker.lease.channel, NULL));
+    fake_world_end(&world);
+}
+
+Test(review_turns, a_ready_link_that_is_heard_again_goes_on)
+{
+    struct fake_user user = {.lease = {.timeout = INFINITY}};
+    struct fake_world world;
+
+    open_moving_world(&world, 0);
+    fake_ask(&world, &user, a);
+    fails = 0;
+    fake_run(&world, 1);
+    cr_assert(ne(ptr, user.lease.channel, NULL));
+    fails = 1;
+    transport_moved(seen, seen->fd);
+    transport_moved(seen, seen->fd);
+    fake_run(&world, 20);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_NO_MEMORY], 0));
+    fake_exchange(&world, &user);
+    fake_give_back(&user);
+    fake_world_end(&world);
 }
