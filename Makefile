@@ -72,6 +72,7 @@ $(B)/llhttp/%.o: /usr/share/llhttp/%.c
 $(B)/libexamples.a: $(call objects,examples/common/*.c examples/*_core.c examples/lbproxy/message/*.c) $(LLHTTP)
 	@rm -f $@
 	@$(AR) rcs $@ $^
+$(B)/framed_server: $(B)/tests/fakes/framed_server.o
 .SECONDEXPANSION:
 $(EXAMPLES:%=$(B)/%) $(EXAMPLE_TESTS:%=$(B)/%): $(B)/%: $$(call objects,examples/$$*.c examples/$$*/*.c) \
         $(B)/libexamples.a $(B)/liblinkpool.a
@@ -120,16 +121,28 @@ tests: ## all that `test` and `bench` run, built only
 test: ## all tests, in under 3 minutes; installs what is missing
 	@tests/deps.sh build test
 	@$(MAKE) tests
-	@for test in $(TESTS) replays outside; do $(MAKE) KIND=debug run-$$test || exit 1; done
-REPLAYS  = $(B)/replay_request $(B)/replay_answer
-$(REPLAYS): $(B)/replay_%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o \
+	@for test in $(TESTS) replays framed outside; do $(MAKE) KIND=debug run-$$test || exit 1; done
+REPLAYS_message = $(B)/replay_request $(B)/replay_answer
+REPLAYS  = $(REPLAYS_message) $(B)/replay_frame
+$(REPLAYS_message): $(B)/replay_%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o \
         $(call objects,$(addprefix tests/message/,driver.c check.c oracle.c)) $(B)/libexamples.a
 	@$(LINK) $^ $(LIBS_examples) -o $@
+$(B)/replay_frame: $(B)/tests/fuzz/frame.o $(B)/tests/fuzz/replay.o $(B)/liblinkpool.a
+	@$(LINK) $^ $(LIBS) -o $@
 run-replays: $(REPLAYS)
+	$(B)/replay_frame tests/fuzz/corpus/frame/*
 	$(B)/replay_request tests/fuzz/corpus/request/*
 	$(B)/replay_answer tests/fuzz/corpus/answer/*
+$(B)/framed_client: $(B)/tests/framed/client.o $(B)/liblinkpool.a
+	@echo "  LD $@"
+	@$(LINK) $^ $(LIBS) -o $@
+run-framed: $(B)/framed_server $(B)/framed_client
+	tests/framed/run.py $(B)
+framed: ## framed links, both sides before a second implementation of their wire form
+	@tests/deps.sh build
+	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-framed
 FUZZ_SECONDS ?= 60
-fuzz: ## what lbproxy parses and writes, fuzzed for FUZZ_SECONDS a side, then planted faults, each found within a minute
+fuzz: ## what lbproxy and framed links parse and write, FUZZ_SECONDS a target, then planted faults, each found in a minute
 	@tests/deps.sh build check
 	tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/fuzz
 	tests/fuzz/planted.sh $(BUILD)/fuzz-controls
@@ -202,10 +215,10 @@ controls: ## planted faults: each must turn its run red
 	tests/cases_controls.sh
 CORE_SUITES = $(filter-out message figures faults,$(SUITES))
 # Under valgrind a test takes a second more: those of arithmetic, of the system and of the testing kit go without.
-CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|cases)/*
+CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|cases|framed_*|heartbeat|pool_heartbeat)/*
 check: controls ## the tests under the sanitizers, the core's under valgrind
 	@$(MAKE) $(JOBS) KIND=asan lib $(TESTS:%=$(BUILD)/asan/%)
-	@for test in $(TESTS) replays outside; do $(MAKE) KIND=asan run-$$test || exit 1; done
+	@for test in $(TESTS) replays framed outside; do $(MAKE) KIND=asan run-$$test || exit 1; done
 	@$(MAKE) $(JOBS) KIND=asan run-sim SEEDS=200
 	@$(MAKE) $(JOBS) KIND=asan run-seam
 	@$(MAKE) $(JOBS) KIND=debug $(CORE_SUITES:%=$(BUILD)/debug/%)
@@ -268,5 +281,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .PHONY: faults-real run-faults-real all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm sim run-sim sim-controls seam run-seam run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
-        clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays
+        clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays framed run-framed
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -384,7 +384,9 @@ static void fill(struct alone *alone, const struct link_options *options, const 
     alone->terms = (struct link_terms){.connect_timeout = options->connect_timeout,
         .reset_timeout = options->reset_timeout,
         .drain_timeout = options->drain_timeout,
-        .backoff = backoff__whole(options->backoff)};
+        .read_timeout = options->read_timeout,
+        .backoff = backoff__whole(options->backoff),
+        .heartbeat = link__heartbeat_whole(options->heartbeat)};
     if (options->observer)
         link__take_observer(&alone->observer, options->observer);
     owner->transport = options->transport;

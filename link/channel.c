@@ -161,9 +161,12 @@ int channel_send(struct channel *channel, const void *bytes, size_t n)
     if (!link__is_shared(link) || !link->owner->protocol->send)
         return LINKPOOL_EOPTION;
     error = link->owner->protocol->send(&link->protocol, &link__stream_of(channel)->protocol, bytes, n);
-    if (!error && channel->lease)
+    if (error)
+        return error;
+    channel->has_sent = true;
+    if (channel->lease)
         channel->lease->bytes_sent += n;
-    return error;
+    return 0;
 }
 
 int channel_shutdown(struct channel *channel)

@@ -39,7 +39,8 @@ static void link_rang(struct link *link)
         link__end(link, LINK_TIMED_OUT, 0);
         break;
     case LINK_READY:
-        link__arm_ready(link);
+        if (link__heartbeat_rang(link))
+            link__arm_ready(link);
         break;
     case LINK_DRAINING:
         link__end(link, (enum link_reason)link->retire, 0);

@@ -28,6 +28,8 @@ const char *linkpool_strerror(int error)
         return "nothing to read or no room to write yet";
     case LINKPOOL_ELOST:
         return "the link has ended";
+    case LINKPOOL_ECANCELLED:
+        return "given up";
     case LINKPOOL_EOPTION:
         return "this transport or protocol cannot do that";
     }

@@ -10,6 +10,7 @@
 #include "link/address.h"
 #include "link/fsm.h"
 #include "link/heap.h"
+#include "link/heartbeat.h"
 #include "linkpool/pool.h"
 #include "linkpool/protocol.h"
 #include "linkpool/transport.h"
@@ -31,6 +32,7 @@ struct link_core {
     uint64_t serial;                     /* the last number given to a link or an attempt */
     struct link_fsm_counts counts;
     uint64_t ends[LINK_REASONS];
+    struct link_heartbeat_figures heartbeat;
 };
 
 enum {
@@ -55,13 +57,22 @@ void link__leave(struct link_core *core);                       /* may free the 
 void *link__alloc(const struct linkpool_env *env, size_t size); /* zeroed, or NULL */
 void link__release(const struct linkpool_env *env, void *memory, size_t size);
 double link__draw(const struct link_core *core); /* uniform in [0, 1) */
+static inline double link__min(double a, double b)
+{
+    return a < b ? a : b;
+}
+static inline double link__max(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 /* ---- what the links of one endpoint share: the first member of a host, and of a link on its own ---- */
 
 /** The times of links; hosts with the same options have one. */
 struct link_terms {
-    double connect_timeout, reset_timeout, drain_timeout, max_age;
+    double connect_timeout, reset_timeout, drain_timeout, max_age, read_timeout;
     struct backoff_policy backoff;
+    struct heartbeat_policy heartbeat;
 };
 
 struct link_owner {
@@ -74,6 +85,8 @@ struct link_owner {
     int fail_errno;           /* said by transport_fail(), until the end that it explains */
     int last_errno;
     uint16_t server_name, local; /* where these texts begin, from address_text on */
+    uint8_t eased;               /* how often its peer has complained of too many probes */
+    bool has_pong;               /* its protocol has called protocol_pong(): then nothing else is the answer */
     uint8_t fail_reason;
     uint8_t last_reason; /* enum link_reason of the last end that counts to its keeper */
 };
@@ -102,6 +115,7 @@ struct channel {
     void *data;
     uint8_t want, state;
     bool promised; /* leased to one who has still to be told: nobody has used it yet */
+    bool has_sent; /* shared: its protocol took a message, be it an empty one */
 };
 
 /** A channel of a shared link; channel_size bytes of state follow. */
@@ -116,6 +130,10 @@ struct link_shared {
     struct link_stream *free, *used;
     struct link_slab *slabs;
     unsigned room, n_used, n_streams;
+    unsigned n_promised; /* of n_used: leased to such as have still to be told */
+    unsigned delivering; /* messages being heard: their bytes may be its protocol's, so it ends after them */
+    unsigned unanswered; /* calls in a row that ran out of time on it */
+    void *unsent;        /* the keeper's: who has a channel, and waits to send */
 };
 
 /* ---- the link ---- */
@@ -137,6 +155,7 @@ enum link_bits {
     LINK_PRIVATE = 4096,   /* it carries an identity */
     LINK_UNREAD = 8192,    /* reading is paused with something there */
     LINK_RECYCLED = 16384, /* from recycled_after on it ends once nobody holds it */
+    LINK_HEARS = 32768,    /* for life: a struct link_heartbeat lies behind it */
     LINK_OF_LEASE = LINK_MOVED | LINK_SENT_LAST | LINK_DRAINED_IN | LINK_LENT | LINK_SHUT | LINK_PRIVATE | LINK_UNREAD
 };
 
@@ -191,7 +210,7 @@ struct link_keeper {
     struct link_next (*ended)(struct link *link, const struct link_end *end);
     /** The state has changed: put it in its list, count, tell the observer. */
     void (*moved)(struct link *link, const struct link_transition *transition);
-    /** It is READY, clean again, or has more room. */
+    /** It is READY, clean again, has more room, or was given back while a message was heard. */
     void (*served)(struct link *link);
     /** After an end, when all is settled: the keeper may free or open it. */
     void (*settled)(struct link *link, const struct link_end *end);
@@ -200,9 +219,11 @@ struct link_keeper {
     /** The holder of an exclusive link has met its end of file or a fault, or would have, had it read. NULL: that is
      * looked at when the channel comes back. */
     void (*faulted)(struct link *link, int system_errno);
-    void (*proven)(struct link *link); /* READY for stable_after */
-    void (*retry)(struct link *link);  /* the retry timer rang */
-    void (*aged)(struct link *link);   /* max_age, or `retire` was set: see link__retire_at() */
+    void (*proven)(struct link *link);  /* READY for stable_after */
+    void (*trusted)(struct link *link); /* it is asked, has missed an answer, or is heard of again; may be NULL */
+    void (*many_probes)(struct link_core *core, unsigned due); /* so many were due at once; may be NULL */
+    void (*retry)(struct link *link);                          /* the retry timer rang */
+    void (*aged)(struct link *link);                           /* max_age, or `retire` was set: see link__retire_at() */
     void (*rang)(struct link_core *core, struct link_node *node); /* a timer of the keeper's own */
     void (*turn)(struct link_core *core);                         /* the end of a turn */
     void (*buried)(struct link_owner *owner);                     /* the memory of one of its links has gone */
@@ -216,12 +237,13 @@ void link__open(struct link *link);               /* an attempt, from IDLE, OFFL
 void link__hold(struct link *link, double delay); /* IDLE: an attempt, but later */
 void link__end(struct link *link, enum link_reason reason, int system_errno); /* the connection ceased, or is to */
 void link__stop(struct link *link, enum link_reason reason); /* to IDLE from anywhere; nothing follows */
-void link__forget(struct link *link);                /* after a fork: to IDLE without a byte and without a word */
-void link__clean(struct link *link);                 /* READY, unheld: its protocol cleans it */
-void link__drain(struct link *link);                 /* READY: no new leases */
-void link__drained(struct link *link);               /* DRAINING: ends it when nobody holds it */
+void link__forget(struct link *link);  /* after a fork: to IDLE without a byte and without a word */
+void link__clean(struct link *link);   /* READY, unheld: its protocol cleans it */
+void link__drain(struct link *link);   /* READY: no new leases */
+void link__drained(struct link *link); /* DRAINING: ends it when nobody holds it */
+void link__part(struct link *link, enum link_reason reason); /* READY, unheld: ends it, after the answer it waits for */
 void link__retire_at(struct link *link, double due); /* READY, RESETTING: from then on it ends once nobody holds it */
-void link__arm_ready(struct link *link);             /* READY: the first due of proof, age and recycling */
+void link__arm_ready(struct link *link);             /* READY: the first due of proof, age, recycling and heartbeat */
 void link__note(struct link_owner *owner, const char *text); /* keeps the words of an end */
 void link__start_protocol(struct link *link);
 void link__wake(struct link *link, unsigned events); /* as though these had come */
@@ -264,11 +286,39 @@ static inline struct link_shared *link__shared(const struct link *link)
 {
     return (struct link_shared *)(link + 1);
 }
+static inline size_t link__rounded(size_t n)
+{
+    return (n + 15) & ~(size_t)15;
+}
+static inline size_t link__shared_size(const struct protocol *protocol)
+{
+    return protocol->flags & PROTOCOL_SHARED ? link__rounded(sizeof(struct link_shared)) : 0;
+}
+static inline struct link_heartbeat *link__heartbeat(const struct link *link) /* with LINK_HEARS */
+{
+    return (struct link_heartbeat *)((char *)(link + 1) + link__shared_size(link->owner->protocol));
+}
+static inline bool link__is_suspect(const struct link *link) /* it has missed an answer */
+{
+    return link->bits & LINK_HEARS && link__heartbeat(link)->history.misses;
+}
+static inline bool link__is_unarmed(const struct link *link) /* a probe may have been due while it was leased whole */
+{
+    return link->bits & LINK_HEARS && link__heartbeat(link)->unarmed;
+}
+static inline bool link__owes(const struct link *link) /* exclusive: whoever had it now might get a probe's answer */
+{
+    return link->bits & LINK_HEARS && link__heartbeat(link)->owed;
+}
+static inline bool link__is_delivering(const struct link *link)
+{
+    return link__is_shared(link) && link__shared(link)->delivering;
+}
 static inline bool link__has_room(const struct link *link)
 {
     if (link__is_shared(link))
         return link__shared(link)->n_used < link__shared(link)->room;
-    return link->channel.state == CHANNEL_FREE;
+    return link->channel.state == CHANNEL_FREE && !link__owes(link);
 }
 static inline unsigned link__held(const struct link *link) /* channels out, those that are over and untold included */
 {
@@ -284,6 +334,8 @@ static inline struct channel *link__lease_whole(struct link *link, struct pool_l
     link->channel.lease = lease;
     link->bits = (uint16_t)(link->bits & ~(LINK_OF_LEASE | LINK_UNSURE));
     link->uses++;
+    if (link->bits & LINK_HEARS)
+        link__heartbeat_lent(link);
     return &link->channel;
 }
 
@@ -312,6 +364,8 @@ static inline void link__free_whole(struct link *link, const struct driver *driv
     link->channel.data = NULL;
     link->channel.want = 0;
     link__note_return(link, driver);
+    if (link__is_unarmed(link))
+        link__heartbeat_sooner(link);
 }
 
 static inline void link__set_bits(struct link *link, unsigned clear, unsigned add)
@@ -320,6 +374,8 @@ static inline void link__set_bits(struct link *link, unsigned clear, unsigned ad
 }
 
 /* within link/ */
+int link__leave_alive(
+    struct link *link, uint64_t attempt);                 /* link__leave(); 0, or LINKPOOL_ELOST: its attempt is over */
 enum link_reason link__what_is_unread(struct link *link); /* an unread end of file is not unread bytes: says which */
 static inline struct link_stream *link__stream_of(struct channel *channel)
 {

@@ -67,6 +67,7 @@ static void free_channel(struct channel *channel)
     channel->events = NULL;
     channel->data = NULL;
     channel->want = 0;
+    channel->has_sent = false;
     if (link__is_shared(link)) {
         struct link_shared *shared = link__shared(link);
         DL_DELETE(shared->used, link__stream_of(channel));
@@ -121,6 +122,8 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
     }
     stream->channel.state = CHANNEL_HELD; /* from here on: a hook that ends the link has no holder to tell */
     link->uses++;
+    if (shared->n_used == 1)
+        link__heartbeat_lent(link);
     return &stream->channel;
 }
 
@@ -214,22 +217,30 @@ enum link_give_back link__give_back(struct channel *channel, bool discard, enum 
         enum link_give_back answer = hooks_clean(link);
         if (answer == LINK_UNCLEAN)
             *reason = LINK_UNEXPECTED_DATA;
-        return answer;
+        if (answer != LINK_CLEAN)
+            return answer;
     }
+    if (link__is_unarmed(link))
+        link__heartbeat_sooner(link);
     return LINK_CLEAN;
 }
 
 enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat)
 {
     const struct pool_lease *lease = channel->lease;
+    const struct link *link = channel->link;
+    bool sent;
 
     if (safe_to_repeat)
         return POOL_NOT_SENT;
-    if (!link__is_shared(channel->link) && channel->link->bits & LINK_LENT)
+    if (!link__is_shared(link) && link->bits & LINK_LENT)
         return POOL_UNKNOWN;
-    if (lease->bytes_received)
+    sent = lease->bytes_sent || channel->has_sent;
+    if (link__is_shared(link) && link->owner->protocol->unsent)
+        sent = !link->owner->protocol->unsent(&link__stream_of((struct channel *)channel)->protocol);
+    if (sent && lease->bytes_received)
         return POOL_PARTIAL;
-    return lease->bytes_sent ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;
+    return sent ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;
 }
 
 void link__lose(struct channel *channel, enum link_reason reason, int system_errno, enum link_loser loser)

@@ -55,35 +55,35 @@ static void arm(struct link *link, double delay)
 
 /* ---- memory ---- */
 
-static size_t rounded(size_t n)
+/* Known at birth: a protocol that can ask, or a bound on silence. */
+static bool hears(const struct link_owner *owner)
 {
-    return (n + 15) & ~(size_t)15;
+    return owner->protocol->ping || owner->terms->read_timeout > 0;
 }
 
-static size_t shared_size(const struct protocol *protocol)
+static size_t size_with(const struct link_owner *owner, bool hears)
 {
-    return protocol->flags & PROTOCOL_SHARED ? rounded(sizeof(struct link_shared)) : 0;
-}
-
-static size_t size_of(const struct link_owner *owner)
-{
-    return rounded(sizeof(struct link)) + shared_size(owner->protocol) + rounded(owner->transport->state_size) +
-           rounded(owner->protocol->link_size);
+    return link__rounded(sizeof(struct link)) + link__shared_size(owner->protocol) +
+           (hears ? link__rounded(sizeof(struct link_heartbeat)) : 0) + link__rounded(owner->transport->state_size) +
+           link__rounded(owner->protocol->link_size);
 }
 
 struct link *link__new(struct link_owner *owner)
 {
     struct link_core *core = owner->core;
+    bool with_heartbeat = hears(owner);
     struct link *link;
 
     if (link__heap_hold(&core->timers, core->env))
         return NULL;
-    if (!(link = link__alloc(core->env, size_of(owner)))) {
+    if (!(link = link__alloc(core->env, size_with(owner, with_heartbeat)))) {
         link__heap_drop(&core->timers);
         return NULL;
     }
-    char *room = (char *)link + rounded(sizeof *link) + shared_size(owner->protocol);
     link->owner = owner;
+    link->bits = with_heartbeat ? LINK_HEARS : 0;
+    char *room = (char *)link + size_with(owner, with_heartbeat) - link__rounded(owner->transport->state_size) -
+                 link__rounded(owner->protocol->link_size);
     link->id = ++core->serial;
     link->timer.kind = LINK_NODE_LINK;
     link->channel.link = link;
@@ -91,7 +91,7 @@ struct link *link__new(struct link_owner *owner)
         .transport = owner->transport, .link = link, .fd = -1, .state = owner->transport->state_size ? room : NULL};
     link->protocol = (struct protocol_link){.protocol = owner->protocol,
         .link = link,
-        .state = owner->protocol->link_size ? room + rounded(owner->transport->state_size) : NULL};
+        .state = owner->protocol->link_size ? room + link__rounded(owner->transport->state_size) : NULL};
     return link;
 }
 
@@ -112,7 +112,7 @@ void link__free_memory(struct link *link)
     if (link__is_shared(link))
         link__free_streams(link);
     link__heap_drop(&core->timers);
-    link__release(core->env, link, size_of(owner));
+    link__release(core->env, link, size_with(owner, link->bits & LINK_HEARS));
     core->keeper->buried(owner);
 }
 
@@ -124,9 +124,12 @@ static void reset_states(struct link *link)
         memset(link->transport.state, 0, link->owner->transport->state_size);
     if (link->protocol.state)
         memset(link->protocol.state, 0, link->owner->protocol->link_size);
-    if (link__is_shared(link))
+    if (link__is_shared(link)) {
         link__shared(link)->room = link->owner->protocol->max_channels ? link->owner->protocol->max_channels : 1;
-    link->bits = 0;
+        link__shared(link)->unanswered = 0;
+    }
+    link->bits &= LINK_HEARS;
+    link__heartbeat_reset(link);
     link->uses = 0;
     link->retire = link->fault = LINK_NO_REASON;
     link->transport.fd = -1;
@@ -145,6 +148,7 @@ static void serve(struct link *link)
         core->keeper->proven(link);
     }
     link__watch(link, LINKPOOL_READ);
+    link__heartbeat_begin(link);
     link__arm_ready(link);
     core->keeper->served(link);
 }
@@ -259,6 +263,8 @@ void link__arm_ready(struct link *link)
         due = recycle_due(link);
     if (link->bits & LINK_UNPROVEN && proof < due)
         due = proof;
+    due = link__min(due, link__heartbeat_due(link));
+    link__heartbeat_armed(link);
     arm_at(link, due);
 }
 
@@ -287,8 +293,22 @@ void link__drain(struct link *link)
 
 void link__drained(struct link *link)
 {
-    if (link__state(link) == LINK_DRAINING && !link__held(link))
+    if (link__state(link) != LINK_DRAINING || link__held(link) || link__is_delivering(link))
+        return;
+    double answer_due = link__answer_due(link); /* no probe is left without its answer */
+    if (answer_due > link__now(link__core(link)))
+        link__timer_set(link__core(link), &link->timer, link__min(answer_due, link->timer.due));
+    else
         link__end(link, (enum link_reason)link->retire, 0);
+}
+
+void link__part(struct link *link, enum link_reason reason)
+{
+    link->retire = (uint8_t)reason;
+    if (link__answer_due(link) > link__now(link__core(link)))
+        link__drain(link);
+    else
+        link__end(link, reason, 0);
 }
 
 void link__watch(struct link *link, unsigned interest)
@@ -533,6 +553,14 @@ static void look_at_promised(struct link *link)
     link__watch(link, link->interest & ~(unsigned)LINKPOOL_READ);
 }
 
+/* Room to write rings once: what is short again asks anew, and a protocol that has nothing left to write need not. */
+static void tell_shared(struct link *link, unsigned events)
+{
+    if (events & LINKPOOL_WRITE)
+        link__watch(link, link->interest & ~(unsigned)LINKPOOL_WRITE);
+    link->owner->protocol->input(&link->protocol, events);
+}
+
 void link__wake(struct link *link, unsigned events)
 {
     const struct protocol *protocol = link->owner->protocol;
@@ -551,7 +579,7 @@ void link__wake(struct link *link, unsigned events)
     case LINK_READY:
     case LINK_DRAINING:
         if (link__is_shared(link) && (link__held(link) || !protocol->idle_input))
-            protocol->input(&link->protocol, events);
+            tell_shared(link, events);
         else if (link->channel.state != CHANNEL_HELD)
             look_unheld(link, events);
         else if (link->channel.promised)
@@ -570,6 +598,8 @@ static void on_io(struct driver_io *io, unsigned events)
     struct link_core *core = link__core(link);
 
     link__enter(core);
+    if (events & LINKPOOL_READ)
+        link__heard(link);
     if (events & LINKPOOL_UNWATCHED)
         link__end(link, LINK_NO_MEMORY, 0); /* we lack something, not the peer: no word of its socket is asked for */
     else

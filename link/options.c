@@ -110,11 +110,21 @@ int link__check_env(struct link_check to, const struct linkpool_env *env)
     return 0;
 }
 
+int link__check_heartbeat(struct link_check to, const struct heartbeat_policy *policy)
+{
+    char why[128];
+
+    if (!policy)
+        return link__refuse(to, "heartbeat is NULL");
+    return heartbeat_policy_check(policy, why, sizeof why) ? link__refuse(to, "heartbeat: %s", why) : 0;
+}
+
 void link_options_init_sized(struct link_options *options, size_t size)
 {
     struct link_options all = {.transport = &transport_tcp,
         .protocol = &protocol_raw,
         .backoff = &backoff_default,
+        .heartbeat = &heartbeat_default,
         .connect_timeout = 3,
         .reset_timeout = 3,
         .drain_timeout = 30,
@@ -143,13 +153,14 @@ int link_options_check(const struct link_options *given, char *text, size_t n)
         (error = link__check_env(to, options.env)) ||
         (error = link__check_time(to, "connect_timeout", options.connect_timeout, false, false)) ||
         (error = link__check_time(to, "reset_timeout", options.reset_timeout, false, false)) ||
-        (error = link__check_time(to, "drain_timeout", options.drain_timeout, false, false)))
+        (error = link__check_time(to, "drain_timeout", options.drain_timeout, false, false)) ||
+        (error = link__check_time(to, "read_timeout", options.read_timeout, true, false)))
         return error;
     if (!options.backoff)
         return link__refuse(to, "backoff is NULL");
     if (backoff_policy_check(options.backoff, why, sizeof why))
         return link__refuse(to, "backoff: %s", why);
-    return 0;
+    return link__check_heartbeat(to, options.heartbeat);
 }
 
 void link__take_observer(struct pool_observer *taken, const struct pool_observer *given)

@@ -26,6 +26,7 @@ int link__check_size(struct link_check to, const char *what, size_t size, size_t
 int link__check_transport(struct link_check to, const struct transport *transport);
 int link__check_protocol(struct link_check to, const struct protocol *protocol);
 int link__check_local(struct link_check to, const char *local);
+int link__check_heartbeat(struct link_check to, const struct heartbeat_policy *policy);
 int link__check_env(struct link_check to, const struct linkpool_env *env);
 
 #define LINK_TEN_YEARS (10 * 365.25 * 86400.0) /* a relative time over this is a mistake */

@@ -10,7 +10,7 @@ static struct link_stream *stream_of(struct protocol_channel *pc)
 
 /* Did the link live through what was called since link__enter()? Outside code calls up too, from a timer of its own:
  * then its memory, and the pool's, may go here. */
-static int leave(struct link *link, uint64_t attempt)
+int link__leave_alive(struct link *link, uint64_t attempt)
 {
     bool alive = link->fsm.generation == attempt && link__is_open(link) && !(link->bits & LINK_ENDING);
 
@@ -78,7 +78,7 @@ int protocol_ready(struct protocol_link *pl)
 
     link__enter(link__core(link));
     link__ready(link);
-    return leave(link, attempt);
+    return link__leave_alive(link, attempt);
 }
 
 int protocol_fail(struct protocol_link *pl, enum link_reason reason, const char *text)
@@ -103,7 +103,7 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels)
     link__shared(link)->room = channels;
     if (link__state(link) == LINK_READY)
         link__core(link)->keeper->served(link);
-    return leave(link, attempt);
+    return link__leave_alive(link, attempt);
 }
 
 int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc))
@@ -125,12 +125,27 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
                 link__lose(&stream->channel, LINK_CLOSED_BY_PEER, 0, LINK_LOST_UNDONE);
         }
     link__drained(link);
-    return leave(link, attempt);
+    return link__leave_alive(link, attempt);
 }
 
-int protocol_pong(struct protocol_link *pl)
+/* The bytes may be the protocol's, which its end frees: a link given back meanwhile ends only now. */
+static void hear(struct channel *channel, const void *bytes, size_t n)
 {
-    return pl ? 0 : LINKPOOL_ELOST;
+    struct link *link = channel->link;
+    uint64_t attempt = link->fsm.generation;
+
+    if (!link__is_shared(link)) {
+        channel->events->message(channel, bytes, n);
+        return;
+    }
+    link__shared(link)->delivering++;
+    channel->events->message(channel, bytes, n);
+    if (--link__shared(link)->delivering || link->fsm.generation != attempt || link__held(link))
+        return;
+    if (link__state(link) == LINK_DRAINING)
+        link__drained(link);
+    else if (link__state(link) == LINK_READY && link->retire)
+        link__core(link)->keeper->served(link);
 }
 
 int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
@@ -143,13 +158,13 @@ int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
         return LINKPOOL_ESTATE;
     link__enter(link__core(link));
     if (channel->state != CHANNEL_HELD)
-        return leave(link, attempt); /* given up meanwhile: swallowed */
+        return link__leave_alive(link, attempt); /* given up meanwhile: swallowed */
     link__set_bits(link, 0, LINK_ANSWERED);
     if (channel->lease)
         channel->lease->bytes_received += n;
     if (channel->events && channel->events->message)
-        channel->events->message(channel, bytes, n);
-    return leave(link, attempt);
+        hear(channel, bytes, n);
+    return link__leave_alive(link, attempt);
 }
 
 int protocol_writable(struct protocol_channel *pc)
@@ -163,7 +178,7 @@ int protocol_writable(struct protocol_channel *pc)
     link__enter(link__core(link));
     if (channel->state == CHANNEL_HELD && channel->events && channel->events->writable)
         channel->events->writable(channel);
-    return leave(link, attempt);
+    return link__leave_alive(link, attempt);
 }
 
 int protocol_end(struct protocol_channel *pc, enum link_reason reason, bool safe_to_repeat)
@@ -175,7 +190,7 @@ int protocol_end(struct protocol_channel *pc, enum link_reason reason, bool safe
     link__enter(link__core(link));
     if (channel->state == CHANNEL_HELD)
         link__lose(channel, reason, 0, safe_to_repeat ? LINK_LOST_UNDONE : LINK_LOST_BY_PEER);
-    return leave(link, attempt);
+    return link__leave_alive(link, attempt);
 }
 
 struct protocol_channel *protocol_next_channel(struct protocol_link *pl, const struct protocol_channel *after)

@@ -23,11 +23,15 @@ struct link *pool__fresh_link(const struct pool_host *host)
 
 static struct link *free_link_for(const struct pool_host *host, const struct pool_lease *lease)
 {
+    struct link *idle = host->lists[PLACE_IDLE], *link;
+
     if (lease->flags & POOL_FRESH)
         return pool__fresh_link(host);
-    if (host->lists[PLACE_PARTIAL] || !host->lists[PLACE_IDLE])
-        return host->lists[PLACE_PARTIAL];
-    return pool__options(host)->spread_links ? host->lists[PLACE_IDLE]->prev : host->lists[PLACE_IDLE];
+    if (idle && pool__options(host)->spread_links)
+        return idle->prev;
+    if ((link = pool__free_link(host)) && host->is_shared && pool__options(host)->spread_links)
+        pool__place_anew(link); /* the next one's turn */
+    return link;
 }
 
 /* Lent from within a callback, this pool's or another's. */
@@ -213,6 +217,16 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
     return lease->status;
 }
 
+/* A call goes behind those that have won and were not told: requests leave a link in the order in which they came. */
+static bool must_wait(const struct pool_host *host, const struct pool_lease *lease)
+{
+    const struct link *link;
+
+    if (!pool__claim(lease)->in_order || !host->is_shared)
+        return false;
+    return (link = free_link_for(host, lease)) && link__shared(link)->n_promised;
+}
+
 static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_lease *lease)
 {
     struct channel *channel;
@@ -224,6 +238,8 @@ static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_l
         return lease->status = LINKPOOL_ECLOSED;
     if (pool->wanting) /* who came back in line in this turn goes first */
         pool__serve(host);
+    if (must_wait(host, lease))
+        return wait_or_fail(pool, &host->line, lease);
     if ((channel = take_top(pool, host, lease)) || (channel = pool__take(host, lease))) {
         hold(pool, lease, channel);
         pool->acquired_ready++;
@@ -262,7 +278,9 @@ static struct channel *take_picked(struct pool_target *target, struct pool_lease
         return take_fresh(target, lease);
     /* A host whose free link turns out to be dead is asked again for another, or passed over. */
     while (any_is_free(target) && (i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i]))
-        if ((channel = pool__take(target->hosts[i], lease)) || lease->status)
+        if (must_wait(target->hosts[i], lease))
+            return NULL;
+        else if ((channel = pool__take(target->hosts[i], lease)) || lease->status)
             return channel;
     return NULL;
 }

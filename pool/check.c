@@ -1,7 +1,7 @@
 /* check.c - what always holds, spelled out; runs after public calls and callbacks in debug builds.
  *
  * A host is looked at each time it is touched; all of them every 64th time. */
-#include "pool/internal.h"
+#include "pool/call.h"
 
 #ifdef LINKPOOL_CHECK
 #include <assert.h>
@@ -14,6 +14,8 @@ static void check_link(const struct pool_host *host, const struct link *link, en
     assert((link->transport.fd >= 0 || !(link->bits & LINK_WATCHED)));
     if (!link__is_shared(link))
         assert(!link__held(link) == (link->channel.lease == NULL));
+    else
+        assert(link__promised(link) == link__shared(link)->n_promised);
     switch (link__state(link)) {
     case LINK_CONNECTING:
     case LINK_HANDSHAKING:
@@ -22,7 +24,8 @@ static void check_link(const struct pool_host *host, const struct link *link, en
         break;
     case LINK_READY:
         assert(place <= PLACE_BUSY);
-        assert(link__held(link) ? place >= PLACE_PARTIAL : place <= PLACE_ROOMLESS || link->retire);
+        assert(link__held(link) ? place >= PLACE_PARTIAL : place <= PLACE_RESERVE || link->retire);
+        assert(link__is_shared(link) || !link__held(link) || !link__owes(link));
         break;
     case LINK_RESETTING:
     case LINK_DRAINING:
@@ -40,6 +43,19 @@ static void check_link(const struct pool_host *host, const struct link *link, en
     default:
         assert(false && "a link without a state that a list is for");
     }
+}
+
+/* Bytes that calls on a shared link have still to send. */
+static size_t unsent_on(const struct link *link)
+{
+    const struct link_stream *stream;
+    size_t unsent = 0;
+
+    DL_FOREACH (link__shared(link)->used, stream) {
+        if (stream->channel.state == CHANNEL_HELD && !stream->channel.promised)
+            unsent += call__unsent_bytes(stream->channel.lease);
+    }
+    return unsent;
 }
 
 static unsigned held_leases(const struct link *link)
@@ -64,8 +80,10 @@ static void check_lists(const struct pool_host *host)
             check_link(host, link, (enum pool_place)place);
             n[link__state(link)]++;
             held += held_leases(link);
-            idle += place <= PLACE_ROOMLESS;
+            idle += place <= PLACE_RESERVE;
             assert(place != PLACE_IDLE || !link->next || link->idle_since >= link->next->idle_since);
+            assert(place != PLACE_IDLE || (link__has_room(link) && !link__is_suspect(link)));
+            assert(place != PLACE_PARTIAL || !link->next || !link__is_suspect(link) || link__is_suspect(link->next));
         }
     for (int state = 0; state < LINK_CLOSED; state++)
         assert(n[state] == host->n[state]);
@@ -155,6 +173,40 @@ static void check_targets(const struct pool *pool)
             assert(in[state] == target->in_state[state]);
         assert(n_down == target->n_down);
     }
+}
+
+static size_t unsent_in(const struct pool_claim *list)
+{
+    const struct pool_claim *claim;
+    size_t unsent = 0;
+
+    DL_FOREACH (list, claim)
+        unsent += call__unsent_bytes(pool__lease(claim));
+    return unsent;
+}
+
+/* Each byte that counts against max_call_bytes is of a call that waits, or has won, or has still to send. At the end of
+ * a turn, where no call is on its way from one to the other. */
+void pool__check_calls(const struct pool *pool)
+{
+    size_t unsent = unsent_in(pool->to_tell);
+    const struct pool_target *target;
+    const struct pool_host *host;
+
+    if (pool->n_hosts > 16 && pool->checks % 64) /* each time where that is cheap */
+        return;
+    DL_FOREACH (pool->targets, target)
+        unsent += unsent_in(target->line.first);
+    DL_FOREACH (pool->removed, target)
+        unsent += unsent_in(target->line.first);
+    for (host = pool->hosts; host; host = host->hh.next) {
+        const struct link *link;
+        unsent += unsent_in(host->line.first);
+        for (int place = 0; host->is_shared && place < PLACES; place++)
+            DL_FOREACH (host->lists[place], link)
+                unsent += unsent_on(link);
+    }
+    assert(unsent == pool->call_bytes);
 }
 
 static void check_all(struct pool *pool)

@@ -135,7 +135,7 @@ static const char *stage_text(enum pool_stage stage)
 
 static const char *bound_text(enum pool_bound bound)
 {
-    static const char *const texts[] = {"", "max_line", "max_waiting", "max_hosts"};
+    static const char *const texts[] = {"", "max_line", "max_waiting", "max_hosts", "max_call_bytes"};
 
     return texts[bound];
 }

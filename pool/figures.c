@@ -34,6 +34,7 @@ void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size)
         .ignored_events = pool->core.counts.ignored + pool->core.counts.impossible,
         .stale_events = pool->core.counts.stale};
 
+    link__heartbeat_stats(&pool->core, &all.heartbeat);
     memcpy(all.ends, pool->core.ends, sizeof all.ends);
     memcpy(all.wait_histogram, pool->wait_histogram, sizeof all.wait_histogram);
     memcpy(stats, &all, size < sizeof all ? size : sizeof all);

@@ -193,6 +193,20 @@ void pool__see_host(struct pool_host *host)
     }
 }
 
+/* An idle link; one whose message is being heard ends once that is over, and leads back here. */
+static struct link *first_unneeded(struct pool_host *host)
+{
+    struct link *link;
+
+    for (int place = PLACE_IDLE; place <= PLACE_RESERVE; place++)
+        DL_FOREACH (host->lists[place], link) {
+            if (!link__is_delivering(link))
+                return link;
+            link->retire = LINK_DRAINED;
+        }
+    return NULL;
+}
+
 /* Ending a link leads back here: once is enough, however many there are. */
 void pool__close_unneeded(struct pool_host *host)
 {
@@ -203,8 +217,8 @@ void pool__close_unneeded(struct pool_host *host)
     host->closing = true;
     while (host->lists[PLACE_OPENING])
         link__end(host->lists[PLACE_OPENING], LINK_STOPPED, 0);
-    while ((link = pool__coldest(host)))
-        link__end(link, LINK_DRAINED, 0);
+    while ((link = first_unneeded(host)))
+        link__part(link, LINK_DRAINED);
     for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE (host->lists[place], link, next)
             if (link__state(link) == LINK_READY && link__held(link) && !link->retire)
@@ -334,7 +348,7 @@ static enum pool_place place_of(const struct link *link)
             return PLACE_BUSY;
         if (link__held(link))
             return PLACE_PARTIAL;
-        return link__has_room(link) ? PLACE_IDLE : PLACE_ROOMLESS;
+        return link__has_room(link) && !link__is_suspect(link) ? PLACE_IDLE : PLACE_RESERVE;
     case LINK_RESETTING:
     case LINK_DRAINING:
         return PLACE_BUSY;
@@ -348,7 +362,7 @@ static enum pool_place place_of(const struct link *link)
 
 static bool is_idle(const struct link *link)
 {
-    return link->place == PLACE_IDLE || link->place == PLACE_ROOMLESS;
+    return link->place == PLACE_IDLE || link->place == PLACE_RESERVE;
 }
 
 void pool__unlist(struct link *link)
@@ -362,17 +376,68 @@ void pool__unlist(struct link *link)
     link->place = PLACE_NONE;
 }
 
-/* The latest used first: nearly always the very first, but for one that had no room. */
+/* The latest used first: nearly always the very first, but for one that comes from the reserve, whose place is looked
+ * for from both ends. */
 static void place_idle(struct pool_host *host, struct link *link)
 {
-    struct link *colder = host->lists[PLACE_IDLE];
+    struct link **list = &host->lists[PLACE_IDLE], *colder = *list, *hotter = colder ? colder->prev : NULL;
 
-    while (colder && colder->idle_since > link->idle_since)
+    while (colder && colder->idle_since > link->idle_since && hotter->idle_since <= link->idle_since) {
         colder = colder->next;
-    if (colder)
-        DL_PREPEND_ELEM(host->lists[PLACE_IDLE], colder, link);
+        hotter = hotter->prev;
+    }
+    if (!colder || colder->idle_since <= link->idle_since)
+        DL_PREPEND_ELEM(*list, colder, link);
     else
-        DL_APPEND(host->lists[PLACE_IDLE], link);
+        DL_APPEND_ELEM(*list, hotter, link);
+}
+
+/* Does it stay before one that comes to the list? Those that have missed an answer are after all others. */
+static bool stays_before(const struct link *other, const struct link *link, bool in_turn)
+{
+    if (link__is_suspect(link) != link__is_suspect(other))
+        return link__is_suspect(link);
+    return in_turn || other->id < link->id;
+}
+
+/* The oldest first; where links are to be spread, in turn. From the end, where the youngest are. */
+static void place_partial(struct pool_host *host, struct link *link)
+{
+    struct link **list = &host->lists[PLACE_PARTIAL], *before = *list ? (*list)->prev : NULL;
+    bool in_turn = pool__options(host)->spread_links;
+
+    while (before && !stays_before(before, link, in_turn))
+        before = before == *list ? NULL : before->prev;
+    if (before)
+        DL_APPEND_ELEM(*list, before, link);
+    else
+        DL_PREPEND(*list, link);
+}
+
+void pool__place_anew(struct link *link)
+{
+    pool__unlist(link);
+    pool__place(link);
+}
+
+struct link *pool__last_resort(const struct pool_host *host)
+{
+    struct link *link;
+
+    DL_FOREACH (host->lists[PLACE_RESERVE], link)
+        if (link__has_room(link))
+            return link;
+    return NULL;
+}
+
+struct link *pool__coldest(const struct pool_host *host)
+{
+    struct link *coldest = host->lists[PLACE_IDLE] ? host->lists[PLACE_IDLE]->prev : NULL, *link;
+
+    DL_FOREACH (host->lists[PLACE_RESERVE], link)
+        if (!coldest || link->idle_since < coldest->idle_since)
+            coldest = link;
+    return coldest;
 }
 
 void pool__place(struct link *link)
@@ -388,8 +453,8 @@ void pool__place(struct link *link)
         return;
     if (place == PLACE_IDLE)
         place_idle(host, link);
-    else if (place == PLACE_PARTIAL) /* the oldest first */
-        DL_APPEND(host->lists[place], link);
+    else if (place == PLACE_PARTIAL)
+        place_partial(host, link);
     else
         DL_PREPEND(host->lists[place], link);
     host->n_idle += is_idle(link);
@@ -534,14 +599,16 @@ int pool_host_recycle(struct pool_host *host, double rate)
     return 0;
 }
 
-/* Their age is another. */
+/* Their age is another, or their heartbeat. */
 static void arm_links(struct pool_host *host)
 {
     struct link *link, *next;
 
     for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE (host->lists[place], link, next)
-            if (link__state(link) == LINK_READY && !(link->bits & LINK_RECYCLED))
+            if (link->bits & LINK_RECYCLED)
+                link__heartbeat_sooner(link);
+            else if (link__state(link) == LINK_READY)
                 link__arm_ready(link);
 }
 

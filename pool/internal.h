@@ -39,6 +39,7 @@ struct __attribute__((may_alias)) pool_claim {
     uint32_t decided;     /* order of decision; what is decided while telling is told a turn later */
     uint8_t state;        /* enum claim_state */
     uint8_t has_own_time; /* wait.timer is in use */
+    uint8_t in_order; /* of a call: it goes behind those that have won a channel of its link and were not told yet */
 };
 _Static_assert(sizeof(struct pool_claim) <= sizeof(((struct pool_lease *)0)->lib), "a claim fits its lease");
 
@@ -76,7 +77,7 @@ struct pool_settings {
 
 enum pool_place {
     PLACE_IDLE,
-    PLACE_ROOMLESS,
+    PLACE_RESERVE,
     PLACE_PARTIAL,
     PLACE_BUSY,
     PLACE_OPENING,
@@ -95,8 +96,9 @@ struct pool_membership { /* of a host in a target; one for each pair */
 struct pool_host {
     struct link_owner owner; /* first: a link's owner is this. One line of cache */
     /* What leasing and returning touch lies together: two lines more. */
-    /* utlist. IDLE: READY, unleased, the latest used first; ROOMLESS: the same, but its peer takes nobody just now;
-     * PARTIAL: leased, with room; BUSY: without; OPENING; RESTING: BACKOFF or OFFLINE, one at most */
+    /* utlist. IDLE: READY, unleased, the latest used first; RESERVE: unleased too, but its peer takes nobody just now,
+     * or has missed an answer; PARTIAL: leased, with room, the oldest first; BUSY: without; OPENING; RESTING: BACKOFF
+     * or OFFLINE, one at most */
     struct link *lists[PLACES];
     uint32_t n_idle, n_leased;
     uint16_t connect_limit;
@@ -162,6 +164,7 @@ struct pool_target {
     uint32_t in_state[LINK_STATES]; /* hosts in each state */
     uint32_t n_down;
     uint32_t n_held;   /* leases out */
+    uint32_t n_calls;  /* calls that may come back to it */
     uint32_t asked_at; /* ticket, cut, of the last acquire that found nothing ready */
     uint64_t draw;     /* random bits for the next pick; 0: used up */
     double used_at;    /* the last acquire; negative: never */
@@ -194,6 +197,8 @@ enum pool_node_kind {
     POOL_NODE_LINE,
     POOL_NODE_HOST,
     POOL_NODE_TARGET,
+    POOL_NODE_CALL,
+    POOL_NODE_FANOUT,
     POOL_NODE_DRAIN
 };
 
@@ -222,6 +227,11 @@ struct pool {
     uint64_t acquired_ready, acquired_waited, failed_fast, timed_out, full, cancelled, opened, peeked;
     uint64_t first_uses; /* leases of a link that had not served before */
     uint64_t wait_histogram[32];
+    struct fanout_state *groups; /* utlist: decided, in order, and to be told */
+    size_t call_bytes;           /* of the requests of calls that no protocol has taken yet */
+    double retry_budget;         /* of calls: what is saved up; below 0: owed */
+    uint64_t retry_second;       /* which one retries_now counts */
+    unsigned retries_now;
     bool bounds_lowered; /* pool_set_options(): what is over the new bounds goes as it comes back */
 #ifdef LINKPOOL_CHECK
     unsigned checks;
@@ -265,19 +275,22 @@ static inline bool pool__is_down(const struct pool_host *host)
 {
     return host->draining || ((host->failed || host->n[LINK_OFFLINE]) && !pool__has_ready(host));
 }
+void pool__place_anew(struct link *link); /* in its list too: it is another's turn, or its trust has changed */
+struct link *pool__last_resort(const struct pool_host *host); /* of the reserve, one with room; or NULL */
+static inline void pool__won_no_more(const struct pool_claim *claim)
+{
+    if (link__is_shared(claim->channel->link))
+        link__shared(claim->channel->link)->n_promised--;
+}
 static inline struct link *pool__free_link(const struct pool_host *host) /* a link with a free channel, or NULL */
 {
-    return host->lists[PLACE_PARTIAL] ? host->lists[PLACE_PARTIAL] : host->lists[PLACE_IDLE];
-}
+    struct link *partial = host->lists[PLACE_PARTIAL], *idle = host->lists[PLACE_IDLE];
 
-static inline struct link *pool__coldest(const struct pool_host *host) /* longest without a lease, or NULL */
-{
-    struct link *idle = host->lists[PLACE_IDLE], *roomless = host->lists[PLACE_ROOMLESS];
-
-    if (!roomless)
-        return idle ? idle->prev : NULL;
-    return idle && idle->prev->idle_since <= roomless->prev->idle_since ? idle->prev : roomless->prev;
+    if (partial && (!idle || !link__is_suspect(partial)))
+        return partial;
+    return idle || !host->lists[PLACE_RESERVE] ? idle : pool__last_resort(host);
 }
+struct link *pool__coldest(const struct pool_host *host); /* longest without a lease, or NULL */
 
 /* pool.c */
 extern const struct link_keeper pool__keeper;
@@ -350,8 +363,9 @@ int pool__line_hold(struct pool *pool); /* room in the heaps */
 void pool__line_drop(struct pool *pool, struct pool_line *line);
 int pool__wait(struct pool *pool, struct pool_line *line, struct pool_lease *lease);
 void pool__unwait(struct pool_lease *lease);
-void pool__wait_again(struct pool_lease *lease);       /* a winner whose link died */
-void pool__fail(struct pool_lease *lease, int status); /* waiting: decided; told at the end of the turn */
+void pool__wait_again(struct pool_lease *lease);            /* a winner whose link died */
+void pool__fail(struct pool_lease *lease, int status);      /* waiting: decided; told at the end of the turn */
+void pool__fail_late(struct pool_lease *lease, int status); /* over: the same, of what failed after it had a channel */
 void pool__fail_line(struct pool_line *line, int status, bool fail_fast_alone);
 void pool__line_rang(struct pool *pool, struct pool_line *line);
 void pool__time_out(struct pool_lease *lease);
@@ -449,9 +463,11 @@ bool pool__takes(struct pool_target *target, const struct pool_lease *lease, siz
 /* check.c */
 #ifdef LINKPOOL_CHECK
 void pool__check(struct pool *pool);
+void pool__check_calls(const struct pool *pool);
 void pool__check_host(struct pool *pool, const struct pool_host *host);
 #else
 #define pool__check(pool)            ((void)(pool))
+#define pool__check_calls(pool)      ((void)(pool))
 #define pool__check_host(pool, host) ((void)(pool), (void)(host))
 #endif
 

@@ -184,8 +184,20 @@ void pool__give(struct pool_lease *lease, struct channel *channel)
     claim->state = CLAIM_WON;
     claim->channel = channel;
     channel->promised = true; /* an exclusive link is watched as though nobody held it */
+    if (link__is_shared(channel->link))
+        link__shared(channel->link)->n_promised++;
     if (claim->target)
         claim->target->n_held++;
+    pool__to_tell(claim->pool, lease);
+}
+
+void pool__fail_late(struct pool_lease *lease, int status)
+{
+    struct pool_claim *claim = pool__claim(lease);
+
+    claim->state = CLAIM_FAILED;
+    claim->asked = pool__now(claim->pool);
+    lease->status = status;
     pool__to_tell(claim->pool, lease);
 }
 
@@ -249,6 +261,7 @@ static void tell_won(struct pool *pool, struct pool_lease *lease)
 {
     struct pool_claim *claim = pool__claim(lease);
 
+    pool__won_no_more(claim);
     claim->state = CLAIM_HELD;
     lease->channel = claim->channel;
     lease->host = pool__host_of(claim->channel->link);

@@ -162,7 +162,7 @@ static struct link *link_in_the_way(const struct pool_host *host)
 {
     struct link *link;
 
-    DL_FOREACH (host->lists[PLACE_ROOMLESS], link)
+    DL_FOREACH (host->lists[PLACE_RESERVE], link)
         if (is_in_the_way(link))
             return link;
     return NULL;

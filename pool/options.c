@@ -20,7 +20,9 @@ void pool_host_options_init_sized(struct pool_host_options *options, size_t size
         .drain_timeout = 30,
         .backoff = &backoff_default,
         .transport = &transport_tcp,
-        .protocol = &protocol_raw};
+        .protocol = &protocol_raw,
+        .heartbeat = &heartbeat_default,
+        .max_unanswered = 3};
 
     all.size = size < sizeof all ? size : sizeof all;
     memcpy(options, &all, all.size);
@@ -50,7 +52,8 @@ static int check_times(struct link_check to, const struct pool_host_options *opt
     if ((error = link__check_time(to, "idle_timeout", options->idle_timeout, true, false)) ||
         (error = link__check_time(to, "max_age", options->max_age, true, false)) ||
         (error = link__check_time(to, "connect_timeout", options->connect_timeout, false, false)) ||
-        (error = link__check_time(to, "reset_timeout", options->reset_timeout, false, false)))
+        (error = link__check_time(to, "reset_timeout", options->reset_timeout, false, false)) ||
+        (error = link__check_time(to, "read_timeout", options->read_timeout, true, false)))
         return error;
     return link__check_time(to, "drain_timeout", options->drain_timeout, false, false);
 }
@@ -70,7 +73,7 @@ int pool_host_options_check(const struct pool_host_options *given, char *text, s
         return link__refuse(to, "backoff is NULL");
     if (backoff_policy_check(options.backoff, why, sizeof why))
         return link__refuse(to, "backoff: %s", why);
-    return 0;
+    return link__check_heartbeat(to, options.heartbeat);
 }
 
 /* ---- options that hosts share ---- */
@@ -84,8 +87,11 @@ static void complete(struct pool_settings *settings, const struct pool_host_opti
         .reset_timeout = options->reset_timeout,
         .drain_timeout = options->drain_timeout,
         .max_age = options->max_age,
-        .backoff = backoff__whole(options->backoff)};
+        .read_timeout = options->read_timeout,
+        .backoff = backoff__whole(options->backoff),
+        .heartbeat = link__heartbeat_whole(options->heartbeat)};
     options->backoff = &settings->terms.backoff;
+    options->heartbeat = &settings->terms.heartbeat;
 }
 
 struct pool_settings *pool__settings_new(const struct linkpool_env *env, const struct pool_host_options *given)
@@ -104,7 +110,14 @@ static bool same_options(const struct pool_host_options *a, const struct pool_ho
     return a->max_links == b->max_links && a->min_links == b->min_links && a->first_connecting == b->first_connecting &&
            a->max_connecting == b->max_connecting && a->max_uses == b->max_uses && a->spread_links == b->spread_links &&
            a->idle_timeout == b->idle_timeout && a->max_age == b->max_age && a->connect_timeout == b->connect_timeout &&
-           a->reset_timeout == b->reset_timeout && a->drain_timeout == b->drain_timeout;
+           a->reset_timeout == b->reset_timeout && a->drain_timeout == b->drain_timeout &&
+           a->read_timeout == b->read_timeout && a->max_unanswered == b->max_unanswered;
+}
+
+static bool same_heartbeat(const struct heartbeat_policy *a, const struct heartbeat_policy *b)
+{
+    return a->interval == b->interval && a->timeout == b->timeout && a->misses == b->misses &&
+           a->watch_interval == b->watch_interval && a->min == b->min && a->max == b->max;
 }
 
 static bool same_backoff(const struct backoff_policy *a, const struct backoff_policy *b)
@@ -121,7 +134,8 @@ bool pool__settings_are(const struct pool_settings *settings, const struct pool_
 
     complete(&other, given); /* transport and protocol are in the key */
     return same_options(&settings->options, &other.options) &&
-           same_backoff(&settings->terms.backoff, &other.terms.backoff);
+           same_backoff(&settings->terms.backoff, &other.terms.backoff) &&
+           same_heartbeat(&settings->terms.heartbeat, &other.terms.heartbeat);
 }
 
 void pool__settings_drop(const struct linkpool_env *env, struct pool_settings *settings)
@@ -233,6 +247,7 @@ void pool_options_init_sized(struct pool_options *options, size_t size)
         .max_waiting = 65536,
         .max_connecting = 256,
         .max_line = 1024,
+        .max_call_bytes = 8u << 20,
         .wait_timeout = 5,
         .host_timeout = 300,
         .env = &linkpool_env_system};
@@ -260,6 +275,7 @@ int pool_options_check(const struct pool_options *given, char *text, size_t n)
         (error = link__check_count(to, "max_waiting", options.max_waiting, 1, UINT32_MAX / 2)) ||
         (error = link__check_count(to, "max_connecting", options.max_connecting, 1, UINT32_MAX / 2)) ||
         (error = link__check_count(to, "max_line", options.max_line, 1, UINT32_MAX / 2)) ||
+        (error = options.max_call_bytes ? 0 : link__refuse(to, "max_call_bytes is 0; it is from 1")) ||
         (error = link__check_time(to, "wait_timeout", options.wait_timeout, false, false)) ||
         (error = link__check_time(to, "host_timeout", options.host_timeout, false, false)) ||
         (error = link__check_env(to, options.env)))

@@ -1,6 +1,7 @@
 /* pool.c - the pool as a whole: birth, the end of each turn, drain, death.
  *
- * All that users are told is told at the end of a turn, from turn() here; pool_free() is the one exception. */
+ * All that users are told of leases is told at the end of a turn, from turn() here; pool_free() is the one exception.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <utlist.h>
 
 #include "link/options.h"
+#include "pool/call.h"
 #include "pool/internal.h"
 
 static struct pool *of(struct link_core *core)
@@ -87,7 +89,7 @@ static void on_served(struct link *link)
         return;
     }
     if ((pool->draining || host->draining) && !link__held(link)) {
-        link__end(link, LINK_DRAINED, 0);
+        link__part(link, LINK_DRAINED);
         return;
     }
     pool__want_host(host);
@@ -116,10 +118,29 @@ void pool__retire(struct link *link, enum link_reason reason)
     link->retire = (uint8_t)reason;
     if (link__state(link) != LINK_READY)
         return; /* looked at again when it is */
-    if (!link__held(link))
+    if (!link__held(link) && !link__is_delivering(link))
         link__end(link, reason, 0);
     else
         pool__place(link); /* a shared one takes no new leases */
+}
+
+/* It is asked, has missed an answer, or is heard of again. This may be inside a user's call: who waits for it is served
+ * at the end of the turn. */
+static void on_trusted(struct link *link)
+{
+    if (link->bits & LINK_ENDING || link__state(link) != LINK_READY)
+        return;
+    pool__place_anew(link);
+    if (link__has_room(link))
+        pool__want_host(pool__host_of(link));
+}
+
+static void on_many_probes(struct link_core *core, unsigned due)
+{
+    const struct pool *pool = of(core);
+
+    if (pool->observer.many_probes)
+        pool->observer.many_probes(pool->observer.data, due);
 }
 
 static void on_aged(struct link *link)
@@ -144,6 +165,12 @@ static void on_rang(struct link_core *core, struct link_node *node)
         break;
     case POOL_NODE_TARGET:
         pool__target_rang((struct pool_target *)(at - offsetof(struct pool_target, timer)));
+        break;
+    case POOL_NODE_CALL:
+        call__rang(node);
+        break;
+    case POOL_NODE_FANOUT:
+        fanout__rang(node);
         break;
     default:
         pool__end_all(pool);
@@ -189,7 +216,7 @@ static void see_targets(struct pool *pool)
     struct pool_target *target, *next;
 
     DL_FOREACH_SAFE (pool->removed, target, next) {
-        if (target->n_held || target->line.n)
+        if (target->n_held || target->line.n || target->n_calls)
             continue;
         DL_DELETE(pool->removed, target);
         pool__target_free(target);
@@ -215,6 +242,7 @@ static void turn(struct link_core *core)
 
     while (!pool->freed && pool__tell_one(pool, limit))
         ;
+    fanout__tell(pool);
     if (!pool->freed)
         see_targets(pool);
     if (!pool->freed)
@@ -223,8 +251,9 @@ static void turn(struct link_core *core)
         see_drain(pool);
     if (pool->freed)
         return;
-    if (pool->to_tell)
+    if (pool->to_tell || pool->groups)
         link__later(core);
+    pool__check_calls(pool);
     pool__check(pool);
 }
 
@@ -245,6 +274,8 @@ const struct link_keeper pool__keeper = {
     .settled = on_settled,
     .lost = pool__lost,
     .proven = pool__proven,
+    .trusted = on_trusted,
+    .many_probes = on_many_probes,
     .retry = pool__retry,
     .aged = on_aged,
     .rang = on_rang,
@@ -357,6 +388,7 @@ void pool_free(struct pool *pool)
     pool__end_all(pool);
     while (pool__tell_one(pool, pool->decided))
         ;
+    fanout__tell(pool);
     link__leave(&pool->core); /* the memory goes here, or with the outermost call under way */
 }
 
@@ -437,7 +469,9 @@ void pool_after_fork(struct pool *pool)
         claim->state = CLAIM_OVER;
         pool__lease(claim)->channel = NULL;
         pool__lease(claim)->status = LINKPOOL_ECLOSED;
+        call__forget(pool__lease(claim));
     }
+    fanout__forget_all(pool);
     pool->observer = observer;
     link__leave(&pool->core);
 }

@@ -42,8 +42,21 @@ static void back_to_idle(struct pool_host *host, struct link *link)
     if (!pool->n_waiting)
         return;
     pool__serve(host);
-    if (link->place == PLACE_IDLE) /* those who want an unused one may have its place */
+    if (link->place <= PLACE_RESERVE) /* those who want an unused one may have its place */
         pool__want_host(host);
+}
+
+/* Nobody holds it: it ends, but not before the message is heard that is being delivered. */
+static void end_unheld(struct pool_host *host, struct link *link, enum link_reason reason)
+{
+    if (!link__is_delivering(link)) {
+        link__end(link, reason, 0);
+        return;
+    }
+    link->retire = (uint8_t)reason;
+    link->idle_since = pool__now(pool__of(host));
+    pool__place(link);
+    pool__arm_idle(host, link->idle_since);
 }
 
 /* A stream of a shared link: the link goes on, unless it was only waiting for this. */
@@ -54,7 +67,7 @@ static void stream_back(struct pool_host *host, struct link *link)
     if (link__state(link) == LINK_DRAINING)
         link__drained(link);
     else if (!link__held(link) && (reason = link->retire ? (enum link_reason)link->retire : ends_at_return(host, link)))
-        link__end(link, reason, 0);
+        end_unheld(host, link, reason);
     else
         back_to_idle(host, link);
 }
@@ -186,6 +199,7 @@ static void pass_on(struct pool_lease *lease)
     struct link *link = claim->channel->link;
 
     pool__untell(claim->pool, lease);
+    pool__won_no_more(claim);
     claim->state = CLAIM_OVER;
     link->uses--;
     if (link->retire == LINK_USED_UP)
@@ -235,6 +249,7 @@ void pool__lost(struct channel *channel, enum link_reason reason, int system_err
     pool->n_leased--;
     if (claim->state == CLAIM_WON) { /* back to its place: it was never told */
         pool__untell(pool, lease);
+        pool__won_no_more(claim);
         if (claim->target)
             claim->target->n_held--;
         channel->promised = false;

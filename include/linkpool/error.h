@@ -25,7 +25,8 @@ enum linkpool_error {
     LINKPOOL_EADDRESS = -8,     /* neither an address nor a target's name; link_address_check() says what is wrong */
     LINKPOOL_EAGAIN = -9,       /* nothing to read, or no room to write: you will be called */
     LINKPOOL_ELOST = -10,       /* the link ended under the lease */
-    LINKPOOL_EOPTION = -11      /* this transport or protocol cannot do that */
+    LINKPOOL_EOPTION = -11,     /* this transport or protocol cannot do that */
+    LINKPOOL_ECANCELLED = -12   /* given up: by its owner, or since enough others have answered */
 };
 
 /**

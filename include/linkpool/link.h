@@ -15,6 +15,7 @@
 #include "backoff.h"
 #include "driver.h"
 #include "error.h"
+#include "heartbeat.h"
 #include "symbols.h"
 
 #ifdef __cplusplus
@@ -105,8 +106,10 @@ struct link_options {
     void (*reconnect)(struct link *link, unsigned attempt,
         double delay); /* failure number `attempt`; tried again in `delay` seconds */
     void (*stopped)(struct link *link,
-        enum link_reason reason); /* IDLE by link_stop() (LINK_STOPPED), or OFFLINE (the last failure) */
-    void *data;                   /* the owner's; link_data() */
+        enum link_reason reason);             /* IDLE by link_stop() (LINK_STOPPED), or OFFLINE (the last failure) */
+    void *data;                               /* the owner's; link_data() */
+    const struct heartbeat_policy *heartbeat; /* of protocols that can ask; copied; default heartbeat_default */
+    double read_timeout; /* seconds without a byte from its peer that end it; 0: for ever; default 0 */
 };
 void link_options_init_sized(struct link_options *options, size_t size);
 #define link_options_init(o)                                                                                           \

@@ -6,8 +6,11 @@
 #define LINKPOOL_VERSION "0.1.0"
 
 #include "backoff.h"
+#include "call.h"
 #include "driver.h"
 #include "error.h"
+#include "framed.h"
+#include "heartbeat.h"
 #include "link.h"
 #include "pool.h"
 #include "protocol.h"

@@ -52,7 +52,8 @@ enum pool_bound {
     POOL_BOUND_NONE,
     POOL_BOUND_LINE,         /* max_line of the target or host */
     POOL_BOUND_POOL_WAITING, /* the pool's max_waiting */
-    POOL_BOUND_HOSTS         /* the pool's max_hosts */
+    POOL_BOUND_HOSTS,        /* the pool's max_hosts */
+    POOL_BOUND_CALL_BYTES    /* the pool's max_call_bytes */
 };
 
 /** What became of what a lease sent, when its link ended under it. */
@@ -121,9 +122,14 @@ struct pool_host_options {
     double connect_timeout; /* seconds from the start of an attempt to READY; above 0; default 3 */
     double reset_timeout;   /* seconds to be cleaned between two holders; above 0; default 3 */
     double drain_timeout;   /* seconds that leases on a leaving link may last; above 0; default 30 */
-    const struct backoff_policy *backoff; /* copied; default backoff_default */
-    const struct transport *transport;    /* borrowed until the pool is freed; default transport_tcp */
-    const struct protocol *protocol;      /* borrowed until the pool is freed; default protocol_raw */
+    const struct backoff_policy *backoff;     /* copied; default backoff_default */
+    const struct transport *transport;        /* borrowed until the pool is freed; default transport_tcp */
+    const struct protocol *protocol;          /* borrowed until the pool is freed; default protocol_raw */
+    const struct heartbeat_policy *heartbeat; /* of protocols that can ask; copied; default heartbeat_default */
+    double read_timeout; /* seconds that a leased link may be without a byte from its peer, from when on it is leased;
+                            not while its holder has paused reading; 0: for ever; default 0. Set later, it holds for
+                            links made from then on, and for those whose protocol can ask */
+    unsigned max_unanswered; /* calls in a row that ran out of time on a link, until it ends; 0: any; default 3 */
 };
 void pool_host_options_init_sized(struct pool_host_options *options, size_t size);
 #define pool_host_options_init(o) pool_host_options_init_sized((o), sizeof *(o))
@@ -151,6 +157,7 @@ struct pool_observer {
     void (*waited)(void *data, const struct pool_lease *lease,
         double seconds); /* a lease got its channel, or failed, after waiting */
     void *data;
+    void (*many_probes)(void *data, unsigned due); /* of the heartbeat: 100 in one turn of the loop */
 };
 
 /** Bounds and defaults of a pool. From pool_options_init(). Every bound is from 1. */
@@ -167,6 +174,7 @@ struct pool_options {
     double host_timeout; /* seconds until a host without links, leases and pins is forgotten; above 0; default 300 */
     const struct linkpool_env *env;       /* borrowed until the pool is freed; default linkpool_env_system */
     const struct pool_observer *observer; /* copied; may be NULL */
+    size_t max_call_bytes;                /* of the requests of calls that wait for a channel; default 8 MiB */
 };
 void pool_options_init_sized(struct pool_options *options, size_t size);
 #define pool_options_init(o) pool_options_init_sized((o), sizeof *(o))
@@ -426,6 +434,7 @@ struct pool_stats {
     uint64_t ignored_events, stale_events;
     uint64_t wait_histogram[32]; /* waits, told or failed: [0] under 1 us, [i] from 2^(i-1) us to 2^i us, the last all
                                     above */
+    struct heartbeat_stats heartbeat;
 };
 void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size);
 

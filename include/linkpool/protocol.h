@@ -74,8 +74,12 @@ struct protocol {
     /** Shared: a channel is over, told once for each open() unless end() comes first; cancelled: an answer may still
      * come, and is to be swallowed. NULL: nothing. */
     void (*close)(struct protocol_link *pl, struct protocol_channel *pc, bool cancelled);
-    /** Ask for a sign of life; protocol_pong() follows. NULL: it has none. Reserved for the heartbeat: not called yet.
-     */
+    /** Shared: nothing of what was sent on it has gone to the peer, and nothing will once its link is over. NULL: what
+     * was accepted is taken to have gone. */
+    bool (*unsent)(const struct protocol_channel *pc);
+    /** Ask for a sign of life; protocol_pong() follows. NULL: it has none, and no heartbeat. Of an exclusive link only
+     * while nobody holds it, so that the answer comes to idle_input(); until protocol_pong() it is not lent. Of a
+     * protocol that never calls that, other bytes are the answer, once the probe's time is up. */
     int (*ping)(struct protocol_link *pl);
     /** The link is going to be closed in order: say so, if there is something to say. NULL: nothing. */
     void (*leave)(struct protocol_link *pl);
@@ -106,8 +110,12 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels);
 /** The peer is leaving: no new channels. Those that `processed` (NULL: none are left out) denies end as safe to repeat.
  */
 int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc));
-/** The answer to ping() came. Reserved for the heartbeat: taken, and nothing follows yet. */
+/** The answer to one ping() came: its round trip is taken, and an exclusive link may be lent again. (That something
+ * came is known without it.) */
 int protocol_pong(struct protocol_link *pl);
+/** The peer has complained of too many probes: this host is asked half as often from now on. Complaints of links that
+ * were not asked since the last one count as one. */
+int protocol_ping_less(struct protocol_link *pl);
 /** A message for a channel; its holder may release it, or free the pool, meanwhile. From input(), idle_input() or
  * outside code; in the hooks open, close, released and leave, which run inside the user's own calls, it answers
  * LINKPOOL_ESTATE and the holder is not called. */

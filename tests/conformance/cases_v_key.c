@@ -28,7 +28,9 @@ enum rule {
             member(max_uses, REFUSED, 1) member(spread_links, REFUSED, true) member(idle_timeout, REFUSED, 54)         \
                 member(max_age, REFUSED, 1) member(connect_timeout, REFUSED, 4) member(reset_timeout, REFUSED, 4)      \
                     member(drain_timeout, REFUSED, 31) member(backoff, REFUSED, &other_backoff)                        \
-                        member(transport, KEY, &other_transport) member(protocol, KEY, &other_protocol)
+                        member(transport, KEY, &other_transport) member(protocol, KEY, &other_protocol)                \
+                            member(heartbeat, REFUSED, &heartbeat_adaptive) member(read_timeout, REFUSED, 1)           \
+                                member(max_unanswered, REFUSED, 4)
 
 #define VALUE_OF(name, rule, other) all->name,
 #define NAME_OF(name, rule, other)  {#name, rule},

@@ -61,9 +61,10 @@ static struct protocol_channel *find(struct protocol_link *pl, unsigned id)
 
 static int let_write(struct protocol_link *pl)
 {
+    const struct shared_link *self = pl->state;
     struct protocol_channel *pc = NULL;
 
-    while ((pc = protocol_next_channel(pl, pc))) {
+    while (!self->n_out && (pc = protocol_next_channel(pl, pc))) {
         struct shared_channel *channel = pc->state;
         if (!channel->refused)
             continue;

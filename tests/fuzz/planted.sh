@@ -1,6 +1,6 @@
 #!/bin/bash
-# planted.sh - faults planted in a copy of the parser and the writer: each must be found by the fuzz targets within a
-# minute. The exit status is 0 when all were.
+# planted.sh - faults planted in a copy of what the fuzz targets try: each must be found within a minute. The exit status
+# is 0 when all were.
 #
 # Usage: planted.sh BUILD [NAME]    all of them, or one
 set -u
@@ -14,15 +14,17 @@ missed=0
 # plant NAME TARGET FILE SED: the change must change something. FILE may be a pattern.
 plant()
 {
-    local tree=$build/$1 begin=$SECONDS message=examples/lbproxy/message
+    local tree=$build/$1 begin=$SECONDS room=examples/lbproxy/message
+    [ "$2" != frame ] || room=link
     [ -z "$only" ] || [ "$only" = "$1" ] || return 0
     rm -rf "$tree"
     mkdir -p "$tree/examples/lbproxy" "$tree/tests"
     cp -r examples/lbproxy/message "$tree/examples/lbproxy/"
+    cp -r include backoff link pool "$tree/"
     cp -r tests/message tests/fuzz "$tree/tests/"
     # shellcheck disable=SC2086
-    sed -i "$4" "$tree/$message/"$3
-    if diff -rq "$message" "$tree/$message" >"$tree/changed"; then
+    sed -i "$4" "$tree/$room/"$3
+    if diff -rq "$room" "$tree/$room" >"$tree/changed"; then
         echo "$1: the fault is not planted"
         missed=1
         return
@@ -48,4 +50,12 @@ plant chunk-end answer guard.c "s/if (byte != (unsigned char)wanted)/if (wanted 
 plant scan-past request scan.c 's/lf != NULL ? end : n;/lf != NULL ? end : n + 1;/'
 plant trailer-parts request trailer.c 's/trailer_name_n += n/trailer_name_n = n/'
 plant connection-options answer rules.c 's/mark_hop(head, option);/if (found->options < 2) &/'
+plant frame-memory frame framed_reader.c 's/if (size < needed)/if (false)/; 1i #include <stdbool.h>'
+plant frame-text-too-long frame framed_wire.c 's/"ERROR",     4, 4 + FRAMED_MAX_TEXT/"ERROR",     4, 5 + FRAMED_MAX_TEXT/'
+plant frame-flags frame framed_wire.c 's/if (head->flags)/if (head->flags > 1)/'
+plant frame-renumbered frame framed_writer.c 's/FRAMED_REQUEST \&\& !out->begun)$/FRAMED_REQUEST)/'
+plant frame-waiting frame framed_writer.c 's/writer->waiting -= taken;//'
+plant frame-kept frame framed_input.c 's/framed__frame_done(env, &frame);/(void)env;/'
+plant frame-refused-and-gone frame framed.c 's/^    framed__stop_waiting(.*//'
+plant frame-left-behind frame framed.c 's/^    framed__writer_free(.*//'
 exit "$missed"

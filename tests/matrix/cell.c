@@ -12,11 +12,13 @@
 #define MEMBER  "10.0.0.4:80"
 #define HOLE    "10.0.0.5:80"
 #define OWN     "10.0.0.7:80"
+#define TALKER  "10.0.0.8:80"
 
 const char *cell_from_name(enum cell_from from)
 {
     static const char *const names[FROMS] = {"done", "done, from pool_free", "closed", "closed, from pool_free",
-        "readable", "writable", "message", "pool drained", "target drained", "testing_at", "connecting", "connected",
+        "readable", "writable", "message", "pool drained", "target drained", "testing_at", "call done",
+        "call done, from pool_free", "fanout done", "fanout done, from pool_free", "connecting", "connected",
         "disconnected", "reconnect", "stopped"};
 
     return names[from];
@@ -32,11 +34,13 @@ const char *cell_lease_name(enum cell_lease lease)
 bool cell_exists(enum cell_from from, enum cell_lease lease)
 {
     switch (from) {
-    case FROM_DONE_OF_FREE: /* what was held is told before those who wait */
+    case FROM_DONE_OF_FREE:
+    case FROM_CALL_DONE_OF_FREE: /* what was held is told before those who wait */
         return lease == LEASE_OVER || lease == LEASE_FAILED;
     case FROM_CLOSED_OF_FREE:
         return lease == LEASE_OVER || lease == LEASE_FAILED || lease == LEASE_LOST;
-    case FROM_POOL_DRAINED: /* no lease is left */
+    case FROM_FANOUT_DONE_OF_FREE: /* after all leases */
+    case FROM_POOL_DRAINED:        /* no lease is left */
         return lease == LEASE_OVER;
     default:
         return lease <= LEASE_HELD;
@@ -134,6 +138,62 @@ static void check_outcome(struct cell_user *user)
     }
     cell_expect(user->cell, "one outcome", told + user->gave_up + (user->held ? 0 : user->forgotten), 1);
     cell_expect(user->cell, "one end", user->closed + user->released + (user->held ? user->forgotten : 0), user->held);
+}
+
+/* ---- calls ---- */
+
+static void note_call(struct cell_calls *calls, enum cell_from from, enum cell_from of_free)
+{
+    struct cell *cell = calls->cell;
+
+    calls->told++;
+    if (calls == &cell->trigger_calls && (cell->from == from || cell->from == of_free))
+        fire(cell);
+}
+
+static void on_call(struct pool_call *call)
+{
+    note_call(call->data, FROM_CALL_DONE, FROM_CALL_DONE_OF_FREE);
+}
+
+static void on_group(struct pool_fanout *group)
+{
+    note_call(group->data, FROM_FANOUT_DONE, FROM_FANOUT_DONE_OF_FREE);
+}
+
+void cell_prepare_calls(struct cell *cell, struct cell_calls *calls, bool is_group, const char *address)
+{
+    struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = TALKER, .protocol = &fake_shared};
+    struct pool_host *host = address ? NULL : pool_host_for(cell->pool, &endpoint, NULL);
+
+    *calls = (struct cell_calls){.cell = cell, .is_group = is_group};
+    for (unsigned i = 0; i < 2; i++)
+        calls->calls[i] = (struct pool_call){.host = host,
+            .to = host      ? NULL
+                  : address ? address
+                            : TALKER,
+            .request = "c",
+            .request_size = 1,
+            .done = is_group ? NULL : on_call,
+            .data = calls};
+    calls->group = (struct pool_fanout){.calls = calls->calls, .n = 2, .done = on_group, .data = calls};
+}
+
+static void trigger_calls(struct cell *cell, const char *address)
+{
+    struct cell_calls *calls = &cell->trigger_calls;
+    bool is_group = cell->from == FROM_FANOUT_DONE || cell->from == FROM_FANOUT_DONE_OF_FREE;
+
+    cell_prepare_calls(cell, calls, is_group, address);
+    calls->asked++;
+    cr_assert(eq(int, is_group ? pool_fanout(cell->pool, &calls->group) : pool_call(cell->pool, &calls->calls[0]),
+        POOL_PENDING));
+}
+
+static void check_calls(const struct cell_calls *calls)
+{
+    if (calls->cell)
+        cell_expect(calls->cell, "one outcome of its calls", calls->told + calls->gave_up, calls->asked);
 }
 
 /* ---- the callbacks ---- */
@@ -314,6 +374,7 @@ static void begin(struct cell *cell)
     echo(cell, TRIGGER);
     echo(cell, MEMBER);
     echo(cell, "10.0.0.9:80");
+    echo(cell, TALKER);
     testing_peer_add(cell->t, HOLE, TESTING_BLACK_HOLE);
     cell->own_peer = echo(cell, OWN);
     open_pool(cell);
@@ -379,6 +440,8 @@ static void before_subject(struct cell *cell)
 {
     if (cell->from == FROM_DONE_OF_FREE)
         trigger_done(cell, HOLE);
+    if (cell->from == FROM_CALL_DONE_OF_FREE || cell->from == FROM_FANOUT_DONE_OF_FREE)
+        trigger_calls(cell, HOLE);
     if (cell->from == FROM_CLOSED_OF_FREE)
         hold(cell, &cell->trigger, pool_host(cell->pool, TRIGGER));
 }
@@ -389,8 +452,14 @@ static void pull_pool(struct cell *cell)
     case FROM_DONE:
         trigger_done(cell, TRIGGER);
         break;
+    case FROM_CALL_DONE:
+    case FROM_FANOUT_DONE:
+        trigger_calls(cell, NULL);
+        break;
     case FROM_DONE_OF_FREE:
     case FROM_CLOSED_OF_FREE:
+    case FROM_CALL_DONE_OF_FREE:
+    case FROM_FANOUT_DONE_OF_FREE:
         free_pool(cell);
         break;
     case FROM_CLOSED:
@@ -464,6 +533,8 @@ static void end(struct cell *cell)
     check_outcome(&cell->subject);
     check_outcome(&cell->trigger);
     check_outcome(&cell->blocker);
+    check_calls(&cell->calls);
+    check_calls(&cell->trigger_calls);
     cr_assert(eq(str, (char *)testing_last_misuse(cell->t), ""));
     cell_expect(cell, "descriptors left", testing_open_descriptors(cell->t), 0);
     cell_expect(cell, "blocks left", (long)testing_blocks(cell->t), 0);

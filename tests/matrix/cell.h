@@ -33,6 +33,10 @@ enum cell_from {
     FROM_POOL_DRAINED,
     FROM_TARGET_DRAINED,
     FROM_TIMER, /* testing_at() */
+    FROM_CALL_DONE,
+    FROM_CALL_DONE_OF_FREE,
+    FROM_FANOUT_DONE,
+    FROM_FANOUT_DONE_OF_FREE,
     FROM_CONNECTING,
     FROM_CONNECTED,
     FROM_DISCONNECTED,
@@ -52,6 +56,15 @@ struct cell_user {
     unsigned forgotten;         /* by pool_after_fork() */
 };
 
+/** A call, or two as a group, and what they were told. */
+struct cell_calls {
+    struct pool_call calls[2];
+    struct pool_fanout group;
+    struct cell *cell;
+    bool is_group;
+    unsigned asked, told, gave_up;
+};
+
 struct cell {
     const char *function; /* for messages */
     void (*call)(struct cell *cell);
@@ -66,6 +79,7 @@ struct cell {
     struct link *own;            /* on its own; NULL: freed */
     struct channel *own_channel; /* of that link, while connected */
     struct cell_user subject, trigger, blocker;
+    struct cell_calls calls, trigger_calls;
     bool freeing; /* pool_free() is under way, and told the callback */
     bool pool_drains, target_drains;
     bool fired;
@@ -87,6 +101,9 @@ void cell_expect(const struct cell *cell, const char *what, long actual, long ex
 /** For functions that take a lease: fills the callbacks of the subject, and notes what was answered. */
 struct pool_lease *cell_prepare(struct cell_user *user);
 int cell_asked(struct cell_user *user, int status);
+
+/** Fills the first call, or the group, for a peer that answers, or at `address`, where none does. */
+void cell_prepare_calls(struct cell *cell, struct cell_calls *calls, bool is_group, const char *address);
 
 /** A drain was asked for: its `done` must be told once, unless what drains goes first. */
 void cell_on_pool_drained(struct pool *pool, void *data);

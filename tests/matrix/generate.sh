@@ -8,8 +8,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-echo '/* functions.h - every public function of pool.h and link.h; made by generate.sh, checked by a test. */'
-cat include/linkpool/pool.h include/linkpool/link.h | awk '
+echo '/* functions.h - every public function of pool.h, link.h and call.h; made by generate.sh, checked by a test. */'
+cat include/linkpool/pool.h include/linkpool/link.h include/linkpool/call.h | awk '
 { text = text $0 "\n" }
 END {
     gsub(/\\\n/, " ", text)

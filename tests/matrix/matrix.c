@@ -32,6 +32,10 @@ Test(matrix, from_message)               { play_all(FROM_MESSAGE); }
 Test(matrix, from_pool_drained)          { play_all(FROM_POOL_DRAINED); }
 Test(matrix, from_target_drained)        { play_all(FROM_TARGET_DRAINED); }
 Test(matrix, from_testing_at)            { play_all(FROM_TIMER); }
+Test(matrix, from_call_done)             { play_all(FROM_CALL_DONE); }
+Test(matrix, from_call_done_of_free)     { play_all(FROM_CALL_DONE_OF_FREE); }
+Test(matrix, from_fanout_done)           { play_all(FROM_FANOUT_DONE); }
+Test(matrix, from_fanout_done_of_free)   { play_all(FROM_FANOUT_DONE_OF_FREE); }
 Test(matrix, from_link_connecting)       { play_all(FROM_CONNECTING); }
 Test(matrix, from_link_connected)        { play_all(FROM_CONNECTED); }
 Test(matrix, from_link_disconnected)     { play_all(FROM_DISCONNECTED); }

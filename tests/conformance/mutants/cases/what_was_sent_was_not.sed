@@ -1,4 +1,4 @@
 # file: link/lease.c
 # red: T97 VB6 XA19 XH9
 # what was sent is said to be safe to repeat
-s/return lease->bytes_sent \? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;/return POOL_NOT_SENT;/
+s/return sent \? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;/return POOL_NOT_SENT;/

@@ -1,0 +1,281 @@
+/* framed_input.c - what comes on a framed link: frames, one at a time, each to the one it concerns.
+ *
+ * Each function returns 0, or an error after which the link is gone and nothing may be touched. */
+#include <stdio.h>
+#include <string.h>
+
+#include "link/framed_link.h"
+
+enum {
+    ROOM = 16384,      /* bytes read at a time, on the stack: a quiet link keeps no buffer */
+    READS_A_TURN = 16, /* then the others of this loop have their turn */
+    WHY = 96,
+    BEFORE_ACK = FRAMED_BIT(FRAMED_HELLO_ACK) | FRAMED_BIT(FRAMED_GOAWAY),
+    AFTER_ACK = FRAMED_BIT(FRAMED_LIMIT) | FRAMED_BIT(FRAMED_ANSWER) | FRAMED_BIT(FRAMED_ERROR) |
+                FRAMED_BIT(FRAMED_PING) | FRAMED_BIT(FRAMED_PONG) | FRAMED_BIT(FRAMED_GOAWAY)
+};
+
+static int wrong(struct protocol_link *pl, const char *why)
+{
+    return protocol_fail(pl, LINK_PROTOCOL_ERROR, why);
+}
+
+/* ---- the link ---- */
+
+static int set_room(struct protocol_link *pl, uint32_t limit)
+{
+    unsigned cap = framed__of(pl)->max_channels;
+
+    return protocol_set_room(pl, cap && cap < limit ? cap : limit);
+}
+
+static int on_hello_ack(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_link *self = framed__of(pl);
+    uint32_t version = framed__get32(frame->payload);
+    char why[WHY];
+
+    if (self->writer.first)
+        return wrong(pl, "HELLO_ACK before all of the HELLO was read");
+    if (version != FRAMED_VERSION) {
+        snprintf(why, sizeof why, "HELLO_ACK with version %u; ours is %u", version, (unsigned)FRAMED_VERSION);
+        return wrong(pl, why);
+    }
+    self->introduced = true;
+    self->peer_payload = framed__get32(frame->payload + 4);
+    self->reader.allowed = AFTER_ACK;
+    if (set_room(pl, framed__get32(frame->payload + 8)))
+        return LINKPOOL_ELOST;
+    return protocol_ready(pl);
+}
+
+static int on_ping(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_link *self = framed__of(pl);
+    int error;
+
+    if (self->writer.n_pongs >= FRAMED_MAX_PONGS && (error = framed__flush(pl)))
+        return error;
+    if (self->writer.n_pongs >= FRAMED_MAX_PONGS)
+        return wrong(pl, "PINGs whose PONGs are not read");
+    error = framed__say(pl, FRAMED_PONG, 0, frame->payload, frame->head.n);
+    return error == LINKPOOL_ENOMEM ? protocol_fail(pl, LINK_NO_MEMORY, "no memory for a PONG") : error;
+}
+
+static int on_pong(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_link *self = framed__of(pl);
+
+    if (self->pongs == self->pings || framed__get64(frame->payload) != self->pongs + 1)
+        return wrong(pl, "a PONG never asked for");
+    self->pongs++;
+    return protocol_pong(pl);
+}
+
+/* ---- leaving ---- */
+
+/* Words of a peer go into texts for people: what is no plain character becomes a dot. */
+static void quote(char *text, size_t size, const struct framed_frame *frame, size_t from)
+{
+    size_t n = frame->head.n - from;
+
+    if (n >= size)
+        n = size - 1;
+    memcpy(text, frame->payload + from, n);
+    text[n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] > 126)
+            text[i] = '.';
+}
+
+static int refused(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    uint32_t code = framed__get32(frame->payload + 4);
+    char text[256], why[320];
+
+    if (code == FRAMED_NO_ERROR)
+        return protocol_fail(pl, LINK_CLOSED_BY_PEER, "the peer is leaving");
+    quote(text, sizeof text, frame, 8);
+    snprintf(why, sizeof why, "the peer would not have us: %u%s%s", code, *text ? ": " : "", text);
+    return protocol_fail(pl, LINK_HANDSHAKE_FAILED, why);
+}
+
+static bool was_processed(const struct protocol_channel *pc)
+{
+    return !((const struct framed_channel *)pc->state)->denied;
+}
+
+static void mark_denied(struct protocol_link *pl)
+{
+    struct protocol_channel *pc = NULL;
+
+    while ((pc = protocol_next_channel(pl, pc))) {
+        struct framed_channel *channel = pc->state;
+        channel->denied =
+            channel->stage == FRAMED_ASKED ? channel->id > framed__of(pl)->accepted : channel->stage != FRAMED_ANSWERED;
+    }
+}
+
+static int on_goaway(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_link *self = framed__of(pl);
+    uint32_t last = framed__get32(frame->payload);
+    char why[WHY];
+
+    if (!self->introduced)
+        return refused(pl, frame);
+    if (self->leaving && last > self->accepted) {
+        snprintf(why, sizeof why, "GOAWAY that raises the last id from %u to %u", self->accepted, last);
+        return wrong(pl, why);
+    }
+    self->leaving = true;
+    self->accepted = last;
+    mark_denied(pl);
+    return protocol_going(pl, was_processed);
+}
+
+/* ---- requests ---- */
+
+/* Whose answer it is; NULL: nobody's any more, or, with *error, nobody's ever. */
+static struct framed_channel *asker(struct protocol_link *pl, const struct framed_frame *frame, int *error)
+{
+    struct framed_link *self = framed__of(pl);
+    const char *name = frame->head.type == FRAMED_ANSWER ? "ANSWER" : "ERROR";
+    struct framed_channel *channel;
+    char why[WHY];
+
+    *error = 0;
+    if (frame->head.id > self->writer.last_id) {
+        snprintf(why, sizeof why, "%s to the request %u; the last one sent is %u", name, frame->head.id,
+            self->writer.last_id);
+        *error = wrong(pl, why);
+        return NULL;
+    }
+    if ((channel = framed__ids_take(&self->ids, frame->head.id))) {
+        channel->stage = FRAMED_ANSWERED;
+        channel->served = true;
+        return channel;
+    }
+    if (self->unheard) {
+        self->unheard--;
+        return NULL;
+    }
+    snprintf(why, sizeof why, "%s to the request %u, which was answered before", name, frame->head.id);
+    *error = wrong(pl, why);
+    return NULL;
+}
+
+static int on_answer(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    int error;
+    struct framed_channel *channel = asker(pl, frame, &error);
+
+    return channel ? protocol_deliver(channel->pc, frame->payload, frame->head.n) : error;
+}
+
+static int on_error(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_link *self = framed__of(pl);
+    struct framed_error said = {framed__get32(frame->payload), (const char *)frame->payload + 4, frame->head.n - 4};
+    struct framed_channel *channel;
+    int error;
+
+    if (said.code == FRAMED_NO_ERROR)
+        return wrong(pl, "ERROR with the code 0");
+    if (!(channel = asker(pl, frame, &error)))
+        return error;
+    if (said.code == FRAMED_NOT_PROCESSED)
+        return protocol_end(channel->pc, LINK_CLOSED_BY_PEER, true);
+    self->erring = channel->pc->channel;
+    self->error = &said;
+    if (protocol_deliver(channel->pc, said.text, said.text_size))
+        return LINKPOOL_ELOST;
+    self->erring = NULL;
+    self->error = NULL;
+    return 0;
+}
+
+/* The link is replaced before its numbers run out; those out may go on with what is left of them. */
+static int watch_numbers(struct protocol_link *pl)
+{
+    struct framed_link *self = framed__of(pl);
+
+    if (self->spent || self->leaving || self->writer.last_id < FRAMED_MAX_ID - FRAMED_LAST_IDS)
+        return 0;
+    self->spent = true;
+    return protocol_going(pl, NULL);
+}
+
+/* ---- frames ---- */
+
+static int on_frame(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    switch (frame->head.type) {
+    case FRAMED_HELLO_ACK:
+        return on_hello_ack(pl, frame);
+    case FRAMED_LIMIT:
+        return set_room(pl, framed__get32(frame->payload));
+    case FRAMED_ANSWER:
+        return on_answer(pl, frame);
+    case FRAMED_ERROR:
+        return on_error(pl, frame);
+    case FRAMED_PING:
+        return on_ping(pl, frame);
+    case FRAMED_PONG:
+        return on_pong(pl, frame);
+    default: /* the reader lets nothing else through */
+        return on_goaway(pl, frame);
+    }
+}
+
+static int take(struct protocol_link *pl, const unsigned char *bytes, size_t n)
+{
+    const struct linkpool_env *env = protocol_env(pl);
+    struct framed_reader *reader = &framed__of(pl)->reader;
+    struct framed_frame frame;
+    char why[WHY];
+    int found;
+
+    while ((found = framed__next(reader, &bytes, &n, &frame, why, sizeof why)) == FRAMED_FRAME) {
+        int error = on_frame(pl, &frame);
+        framed__frame_done(env, &frame);
+        if (error)
+            return error;
+    }
+    if (found == LINKPOOL_ENOMEM)
+        return protocol_fail(pl, LINK_NO_MEMORY, "no memory for a frame");
+    return found ? wrong(pl, why) : 0;
+}
+
+/* One read and what it brings. @return bytes, LINKPOOL_EAGAIN, or an error. */
+static ssize_t read_once(struct protocol_link *pl, size_t *asked)
+{
+    struct framed_reader *reader = &framed__of(pl)->reader;
+    unsigned char bytes[ROOM], *at = bytes;
+    size_t room = framed__room(reader, &at);
+    ssize_t got;
+    int error;
+
+    *asked = room ? room : sizeof bytes;
+    if ((got = protocol_read(pl, at, *asked)) < 0)
+        return got;
+    if (room)
+        framed__filled(reader, (size_t)got);
+    error = take(pl, bytes, room ? 0 : (size_t)got);
+    return error ? error : got;
+}
+
+int framed__input(struct protocol_link *pl, bool short_is_all)
+{
+    for (unsigned i = 0; i < READS_A_TURN || !short_is_all; i++) {
+        size_t asked;
+        ssize_t got = read_once(pl, &asked);
+        if (got == LINKPOOL_EAGAIN)
+            break;
+        if (got < 0)
+            return (int)got;
+        if (short_is_all && (size_t)got < asked)
+            break;
+    }
+    return watch_numbers(pl);
+}

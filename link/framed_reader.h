@@ -1,0 +1,60 @@
+/* framed_reader.h - bytes in, frames out. No I/O.
+ *
+ * What is whole in the caller's bytes is handed out where it lies. Of a frame that has not all come the reader keeps
+ * what there is; its memory follows what has come, not what was announced. A header is checked before anything of its
+ * payload is kept. */
+#ifndef LINKPOOL_LINK_FRAMED_READER_H
+#define LINKPOOL_LINK_FRAMED_READER_H
+
+#include "link/framed_wire.h"
+#include "linkpool/driver.h"
+
+struct framed_reader {
+    const struct linkpool_env *env;
+    unsigned char *body;  /* of the frame that comes: what there is of its payload; NULL: nothing */
+    uint32_t size;        /* bytes allocated there, */
+    uint32_t n_body;      /* and used */
+    uint32_t max_payload; /* see framed__check_head(); may change between frames, */
+    unsigned allowed;     /* and so may this */
+    unsigned char head[FRAMED_HEAD];
+    uint8_t n_head;
+};
+
+struct framed_frame {
+    struct framed_head head;
+    const unsigned char *payload; /* head.n bytes, in the caller's or in `kept` */
+    unsigned char *kept;          /* NULL, or the caller's to give back: framed__frame_done() */
+    uint32_t kept_size;
+};
+
+enum framed_found {
+    FRAMED_MORE, /* all bytes are taken, and no frame is whole */
+    FRAMED_FRAME
+};
+
+/**
+ * The next frame of these bytes.
+ *
+ * @param bytes, n  what came; both move on past what was taken.
+ * @param why       gets what is wrong, in words.
+ * @return FRAMED_MORE; FRAMED_FRAME; LINKPOOL_EINVAL: no such frame may stand there; LINKPOOL_ENOMEM. After an error
+ *         the reader is of no more use.
+ */
+int framed__next(struct framed_reader *reader, const unsigned char **bytes, size_t *n, struct framed_frame *frame,
+    char *why, size_t why_size);
+
+/** Gives a frame's memory back. The reader may be gone. */
+void framed__frame_done(const struct linkpool_env *env, struct framed_frame *frame);
+
+/**
+ * Where more of a large payload may be read to without a copy; framed__filled() says how much was, and framed__next(),
+ * with no bytes, whether that made a frame.
+ *
+ * @return bytes; 0: so much is not missing, or memory ran out: read elsewhere, and framed__next() takes it from there.
+ */
+size_t framed__room(struct framed_reader *reader, unsigned char **at);
+void framed__filled(struct framed_reader *reader, size_t n);
+
+void framed__reader_free(struct framed_reader *reader);
+
+#endif

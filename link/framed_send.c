@@ -1,0 +1,185 @@
+/* framed_send.c - what goes out on a framed link: requests, and frames about the link itself.
+ *
+ * What the socket takes at once is written from where it lies. What it does not take is copied, within bounds; who
+ * would go beyond them is refused, waits in line, and is told when there is room: the oldest first, and nobody passes
+ * one who waits. While on_input() runs small frames are gathered, so that what holders send from within their
+ * callbacks leaves in one write. */
+#include <utlist.h>
+
+#include "link/framed_link.h"
+
+enum {
+    PARTS = 64,      /* frames a write */
+    SMALL = 4096,    /* bytes of payload up to which a frame is gathered, */
+    MANY = 32 * 1024 /* and of gathered frames that are enough for a write */
+};
+
+/* ---- what is under way ---- */
+
+static void on_begun(void *data, void *owner, uint32_t id)
+{
+    struct framed_link *self = data;
+    struct framed_channel *channel = owner;
+
+    channel->stage = FRAMED_ASKED;
+    channel->out = NULL;
+    channel->id = id;
+    framed__ids_add(&self->ids, self->writer.env, channel);
+}
+
+int framed__flush(struct protocol_link *pl)
+{
+    struct framed_link *self = framed__of(pl);
+    struct iovec parts[PARTS];
+    ssize_t sent;
+    int n;
+
+    while ((n = framed__gather(&self->writer, parts, PARTS))) {
+        sent = protocol_write(pl, parts, n);
+        if (sent == LINKPOOL_EAGAIN)
+            return 0;
+        if (sent < 0)
+            return (int)sent;
+        framed__took(&self->writer, (size_t)sent, on_begun, self);
+    }
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static int put(struct framed_link *self, const struct framed_message *message)
+{
+    struct framed_out *out = framed__put(&self->writer, message);
+    struct framed_channel *channel = message->owner;
+
+    if (!out)
+        return LINKPOOL_ENOMEM;
+    if (channel) {
+        channel->stage = FRAMED_QUEUED;
+        channel->out = out;
+    }
+    return 0;
+}
+
+/* Nothing is in line: what the socket takes is not copied. */
+static int write_now(struct protocol_link *pl, struct framed_message *message)
+{
+    struct framed_link *self = framed__of(pl);
+    unsigned char head[FRAMED_HEAD];
+    struct iovec parts[2];
+    int n = framed__direct(&self->writer, message, head, parts);
+    ssize_t sent = protocol_write(pl, parts, n);
+
+    if (sent == LINKPOOL_EAGAIN)
+        return put(self, message);
+    if (sent < 0)
+        return (int)sent;
+    if (framed__sent(&self->writer, message, head, (size_t)sent))
+        return protocol_fail(pl, LINK_NO_MEMORY, "no memory for the rest of a frame");
+    if (message->owner)
+        on_begun(self, message->owner, message->id);
+    return 0;
+}
+
+static int write_message(struct protocol_link *pl, struct framed_message *message)
+{
+    struct framed_link *self = framed__of(pl);
+    int error;
+
+    if (self->corked && message->n <= SMALL) {
+        error = put(self, message);
+        return error || self->writer.waiting < MANY ? error : framed__flush(pl);
+    }
+    if (self->corked && self->writer.first && (error = framed__flush(pl)))
+        return error;
+    return self->writer.first ? put(self, message) : write_now(pl, message);
+}
+
+int framed__say(struct protocol_link *pl, uint8_t type, uint32_t id, const void *payload, size_t n)
+{
+    return write_message(pl, &(struct framed_message){.type = type, .id = id, .payload = payload, .n = n});
+}
+
+/* ---- bounds ---- */
+
+static bool fits(const struct framed_link *self, size_t frame)
+{
+    if (!self->writer.first)
+        return true;
+    return frame <= self->max_channel_queue && self->writer.waiting + frame <= self->max_queue;
+}
+
+static int refuse(struct framed_link *self, struct framed_channel *channel, size_t frame)
+{
+    channel->need = (uint32_t)frame;
+    if (channel->stage != FRAMED_REFUSED)
+        DL_APPEND(self->refused, channel);
+    channel->stage = FRAMED_REFUSED;
+    return LINKPOOL_EAGAIN;
+}
+
+void framed__stop_waiting(struct framed_link *self, struct framed_channel *channel)
+{
+    if (self->told == channel)
+        self->told = NULL;
+    if (channel->stage != FRAMED_REFUSED)
+        return;
+    DL_DELETE(self->refused, channel);
+    channel->stage = channel->served ? FRAMED_ANSWERED : FRAMED_FRESH;
+}
+
+static int may_send(const struct framed_link *self, const struct framed_channel *channel, size_t n)
+{
+    if (channel->stage == FRAMED_QUEUED || channel->stage == FRAMED_ASKED || self->leaving)
+        return LINKPOOL_ESTATE;
+    if (self->writer.last_id + self->writer.waiting / FRAMED_HEAD >= FRAMED_MAX_ID)
+        return LINKPOOL_ESTATE; /* each frame in line may be a request that takes a number */
+    return n > self->peer_payload ? LINKPOOL_EINVAL : 0;
+}
+
+int framed__request(struct protocol_link *pl, struct framed_channel *channel, const void *bytes, size_t n)
+{
+    struct framed_link *self = framed__of(pl);
+    bool is_next = !self->refused || self->refused == channel || self->told == channel;
+    size_t frame = FRAMED_HEAD + n;
+    int error = may_send(self, channel, n);
+
+    if (error)
+        return error;
+    if (is_next && !fits(self, frame) && self->corked && (error = framed__flush(pl)))
+        return error;
+    if (!is_next || !fits(self, frame))
+        return refuse(self, channel, frame);
+    framed__stop_waiting(self, channel);
+    return write_message(
+        pl, &(struct framed_message){.type = FRAMED_REQUEST, .owner = channel, .payload = bytes, .n = n});
+}
+
+static int tell_refused(struct protocol_link *pl)
+{
+    struct framed_link *self = framed__of(pl);
+
+    while (self->refused && fits(self, self->refused->need)) {
+        struct framed_channel *channel = self->refused;
+        framed__stop_waiting(self, channel);
+        self->told = channel;
+        if (protocol_writable(channel->pc))
+            return LINKPOOL_ELOST;
+        self->told = NULL;
+    }
+    return 0;
+}
+
+int framed__settle(struct protocol_link *pl)
+{
+    struct framed_link *self = framed__of(pl);
+    int error = framed__flush(pl);
+
+    /* Each round tells somebody who was refused, and whoever is refused again waits for the socket. */
+    while (!error && self->refused && fits(self, self->refused->need)) {
+        if ((error = tell_refused(pl)))
+            return error;
+        error = framed__flush(pl);
+    }
+    return error;
+}

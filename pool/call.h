@@ -1,0 +1,82 @@
+/* call.h - what calls and groups of them know of each other, and the pool of both. */
+#ifndef LINKPOOL_POOL_CALL_H
+#define LINKPOOL_POOL_CALL_H
+
+#include "linkpool/call.h"
+#include "pool/internal.h"
+
+enum call_stage {
+    CALL_OVER,    /* not ours: before, and after */
+    CALL_WAITING, /* for a channel */
+    CALL_SENDING, /* has one, and the request is not taken yet */
+    CALL_SENT
+};
+
+/** What is kept of a call in its `lib`. */
+struct call_state {
+    struct pool *pool;
+    struct pool_fanout *group; /* NULL: none */
+    struct link_node timer;    /* from asking to the answer */
+    struct call_state *prev,
+        *next;                  /* sending: in its link's `unsent`, unless it is being taken; prev NULL: it is not */
+    struct pool_target *target; /* kept: whom to ask again; or */
+    struct pool_host *host;     /* pinned: the same; neither: it is not to be tried again */
+    struct pool_host *avoided;  /* pinned: the host of the last try; NULL: none */
+    unsigned retries_left;
+    uint8_t stage; /* enum call_stage */
+};
+
+/** What is kept of a group in its `lib`. */
+struct fanout_state {
+    struct pool *pool;
+    struct link_node timer;           /* its deadline */
+    struct fanout_state *prev, *next; /* decided, and to be told; prev NULL: it is not */
+    size_t pending;                   /* calls under way */
+    bool is_under_way;
+};
+
+static inline struct call_state *call__state(const struct pool_call *call)
+{
+    return (struct call_state *)call->lib;
+}
+static inline struct fanout_state *fanout__state(const struct pool_fanout *group)
+{
+    return (struct fanout_state *)group->lib;
+}
+
+static inline struct pool_call *call__of_state(const struct call_state *state)
+{
+    return (struct pool_call *)((const char *)state - offsetof(struct pool_call, lib));
+}
+static inline struct pool_call *call__of_lease(const struct pool_lease *lease) /* of a call's lease */
+{
+    return (struct pool_call *)((const char *)lease - offsetof(struct pool_call, lease));
+}
+
+/* call.c */
+int call__start(struct pool *pool, struct pool_call *call, struct pool_fanout *group);
+void call__skip(struct pool_call *call, int status);    /* not under way: it is not even started */
+void call__give_up(struct pool_call *call, int status); /* under way; nothing is told */
+void call__rang(struct link_node *timer);
+void call__forget(struct pool_lease *lease);               /* after a fork; of no call: nothing */
+size_t call__unsent_bytes(const struct pool_lease *lease); /* what it has of the pool's call_bytes; of no call: 0 */
+void call__tell(struct pool_call *call, int status);       /* its outcome: touch nothing after it */
+
+/* call_link.c */
+int call__use(struct pool_call *call); /* it has a channel. 0, or an error: the channel is given back */
+void call__give_back(struct pool_call *call);
+void call__stop_waiting(struct pool_call *call); /* the same, as its time is up */
+void call__lost(struct pool_call *call);         /* its channel was taken away */
+
+/* fanout.c */
+/** One of its calls is over: that may decide it. */
+void fanout__count(struct pool_fanout *group, int status);
+void fanout__rang(struct link_node *timer);
+void fanout__tell(struct pool *pool);           /* those decided by now */
+void fanout__forget(struct pool_fanout *group); /* after a fork; not under way: nothing */
+void fanout__forget_all(struct pool *pool);     /* the same, of those decided */
+
+_Static_assert(sizeof(struct call_state) <= sizeof((struct pool_call *)0)->lib, "a call's own fits");
+_Static_assert(sizeof(struct fanout_state) <= sizeof((struct pool_fanout *)0)->lib, "a group's own fits");
+
+#endif
