@@ -30,6 +30,8 @@ const char *linkpool_strerror(int error)
         return "the link has ended";
     case LINKPOOL_ECANCELLED:
         return "given up";
+    case LINKPOOL_EPEER:
+        return "the peer answered with an error";
     case LINKPOOL_EOPTION:
         return "this transport or protocol cannot do that";
     }

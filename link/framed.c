@@ -145,14 +145,3 @@ struct protocol framed_protocol(const struct framed_options *options)
 {
     return (struct protocol){FRAMED_PROTOCOL, .config = options};
 }
-
-bool framed_error(const struct channel *channel, struct framed_error *error)
-{
-    const struct protocol_link *pl = &channel->link->protocol;
-
-    if (pl->protocol->start != on_start || framed__of(pl)->erring != channel)
-        return false;
-    if (error)
-        *error = *framed__of(pl)->error;
-    return true;
-}

@@ -175,24 +175,17 @@ static int on_answer(struct protocol_link *pl, const struct framed_frame *frame)
 
 static int on_error(struct protocol_link *pl, const struct framed_frame *frame)
 {
-    struct framed_link *self = framed__of(pl);
-    struct framed_error said = {framed__get32(frame->payload), (const char *)frame->payload + 4, frame->head.n - 4};
+    uint32_t code = framed__get32(frame->payload);
     struct framed_channel *channel;
     int error;
 
-    if (said.code == FRAMED_NO_ERROR)
+    if (code == FRAMED_NO_ERROR)
         return wrong(pl, "ERROR with the code 0");
     if (!(channel = asker(pl, frame, &error)))
         return error;
-    if (said.code == FRAMED_NOT_PROCESSED)
+    if (code == FRAMED_NOT_PROCESSED)
         return protocol_end(channel->pc, LINK_CLOSED_BY_PEER, true);
-    self->erring = channel->pc->channel;
-    self->error = &said;
-    if (protocol_deliver(channel->pc, said.text, said.text_size))
-        return LINKPOOL_ELOST;
-    self->erring = NULL;
-    self->error = NULL;
-    return 0;
+    return protocol_deliver_error(channel->pc, code, frame->payload + 4, frame->head.n - 4);
 }
 
 /* The link is replaced before its numbers run out; those out may go on with what is left of them. */

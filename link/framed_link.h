@@ -49,8 +49,6 @@ struct framed_link {
     struct framed_ids ids;
     struct framed_channel *refused;   /* the oldest first */
     struct framed_channel *told;      /* it has just been told of room: it goes before those who still wait */
-    const struct channel *erring;     /* whose ERROR is being delivered */
-    const struct framed_error *error; /* that one */
     uint64_t pings, pongs;            /* sent, and answered */
     size_t max_queue, max_channel_queue;
     uint32_t peer_payload; /* the largest it takes */

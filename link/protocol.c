@@ -128,18 +128,39 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
     return link__leave_alive(link, attempt);
 }
 
+/** What the peer said to a channel: a message, or, with an error's code above it, words. */
+struct said {
+    const void *bytes;
+    size_t n;
+    uint32_t code;
+    bool is_error;
+};
+
+static bool listens(const struct channel_events *events, const struct said *said)
+{
+    return events && (said->is_error ? events->error != NULL : events->message != NULL);
+}
+
+static void tell(struct channel *channel, const struct said *said)
+{
+    if (said->is_error)
+        channel->events->error(channel, said->code, said->bytes, said->n);
+    else
+        channel->events->message(channel, said->bytes, said->n);
+}
+
 /* The bytes may be the protocol's, which its end frees: a link given back meanwhile ends only now. */
-static void hear(struct channel *channel, const void *bytes, size_t n)
+static void hear(struct channel *channel, const struct said *said)
 {
     struct link *link = channel->link;
     uint64_t attempt = link->fsm.generation;
 
     if (!link__is_shared(link)) {
-        channel->events->message(channel, bytes, n);
+        tell(channel, said);
         return;
     }
     link__shared(link)->delivering++;
-    channel->events->message(channel, bytes, n);
+    tell(channel, said);
     if (--link__shared(link)->delivering || link->fsm.generation != attempt || link__held(link))
         return;
     if (link__state(link) == LINK_DRAINING)
@@ -148,7 +169,7 @@ static void hear(struct channel *channel, const void *bytes, size_t n)
         link__core(link)->keeper->served(link);
 }
 
-int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
+static int deliver(struct protocol_channel *pc, const struct said *said)
 {
     struct channel *channel = &stream_of(pc)->channel;
     struct link *link = channel->link;
@@ -161,10 +182,20 @@ int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
         return link__leave_alive(link, attempt); /* given up meanwhile: swallowed */
     link__set_bits(link, 0, LINK_ANSWERED);
     if (channel->lease)
-        channel->lease->bytes_received += n;
-    if (channel->events && channel->events->message)
-        hear(channel, bytes, n);
+        channel->lease->bytes_received += said->n;
+    if (listens(channel->events, said))
+        hear(channel, said);
     return link__leave_alive(link, attempt);
+}
+
+int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
+{
+    return deliver(pc, &(struct said){.bytes = bytes, .n = n});
+}
+
+int protocol_deliver_error(struct protocol_channel *pc, uint32_t code, const void *words, size_t n)
+{
+    return deliver(pc, &(struct said){.bytes = words, .n = n, .code = code, .is_error = true});
 }
 
 int protocol_writable(struct protocol_channel *pc)

@@ -224,6 +224,7 @@ static void clear_outcome(struct pool_call *call)
 {
     call->answer = NULL;
     call->answer_size = 0;
+    call->code = 0;
     call->status = POOL_PENDING;
     call->system_errno = 0;
     call->reason = LINK_NO_REASON;

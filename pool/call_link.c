@@ -114,12 +114,19 @@ static int transmit(struct pool_call *call)
 
 /* ---- what comes ---- */
 
+/* Over all tries the worst: what was sent once may have been done. */
+static void note_fate(struct pool_call *call, enum pool_fate fate)
+{
+    if (fate > call->fate)
+        call->fate = fate;
+}
+
 static void note_life(struct link *link)
 {
     link__shared(link)->unanswered = 0;
 }
 
-static void on_message(struct channel *channel, const void *bytes, size_t n)
+static void take_answer(struct channel *channel, const void *bytes, size_t n, int status, uint32_t code)
 {
     struct pool_call *call = call__of_lease(channel_lease(channel));
 
@@ -128,8 +135,21 @@ static void on_message(struct channel *channel, const void *bytes, size_t n)
     note_life(channel->link);
     call->answer = bytes;
     call->answer_size = n;
+    call->code = code;
+    if (status)
+        note_fate(call, POOL_SENT_NO_ANSWER);
     pool_release(&call->lease, POOL_REUSE);
-    call__tell(call, 0);
+    call__tell(call, status);
+}
+
+static void on_message(struct channel *channel, const void *bytes, size_t n)
+{
+    take_answer(channel, bytes, n, 0, 0);
+}
+
+static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
+{
+    take_answer(channel, words, n, LINKPOOL_EPEER, code);
 }
 
 static void on_writable(struct channel *channel)
@@ -137,7 +157,7 @@ static void on_writable(struct channel *channel)
     send_queued(channel->link);
 }
 
-static const struct channel_events events = {.writable = on_writable, .message = on_message};
+static const struct channel_events events = {.writable = on_writable, .message = on_message, .error = on_error};
 
 int call__use(struct pool_call *call)
 {
@@ -148,13 +168,6 @@ int call__use(struct pool_call *call)
 }
 
 /* ---- the end ---- */
-
-/* Over all tries the worst: what was sent once may have been done. */
-static void note_fate(struct pool_call *call, enum pool_fate fate)
-{
-    if (fate > call->fate)
-        call->fate = fate;
-}
 
 static enum pool_fate fate_now(const struct pool_call *call)
 {

@@ -39,9 +39,10 @@ struct pool_call {
     unsigned retries;                     /* in: it is tried so many times more at most; 0: once is all */
     uint64_t hash;                        /* in: for pickers that hash */
     const void *answer;                   /* out: borrowed while `done` runs, unless that ends its link (pool_free());
-                                             NULL: there is none */
+                                             NULL: there is none. With LINKPOOL_EPEER: the peer's words */
     size_t answer_size;                   /* out */
     int status;                           /* out: 0, POOL_PENDING, or an error */
+    uint32_t code;                        /* out: with LINKPOOL_EPEER what the peer says went wrong, else 0 */
     int system_errno;                     /* out: of the failure */
     enum link_reason reason;              /* out: of the failure */
     enum pool_stage stage; /* out: what ate the deadline; POOL_STAGE_NONE: the peer, or another failure came first */
@@ -55,6 +56,9 @@ struct pool_call {
 
 /**
  * Sends a request, as soon as there is a channel, and tells its answer.
+ *
+ * A peer that answers with an error of its own has answered: LINKPOOL_EPEER, with its code and words, and it is not
+ * tried again; of a group it is a call that failed.
  *
  * On each link requests go out in the order of the calls. A call over a lost link is told so at once, with its fate. It
  * is tried again where `retries` allows, on another host where there is one, if it was not sent, if the peer said that

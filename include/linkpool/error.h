@@ -26,7 +26,8 @@ enum linkpool_error {
     LINKPOOL_EAGAIN = -9,       /* nothing to read, or no room to write: you will be called */
     LINKPOOL_ELOST = -10,       /* the link ended under the lease */
     LINKPOOL_EOPTION = -11,     /* this transport or protocol cannot do that */
-    LINKPOOL_ECANCELLED = -12   /* given up: by its owner, or since enough others have answered */
+    LINKPOOL_ECANCELLED = -12,  /* given up: by its owner, or since enough others have answered */
+    LINKPOOL_EPEER = -13        /* the peer answered with an error of its own; call->code says which */
 };
 
 /**

@@ -8,13 +8,13 @@
  *     protocol = framed_protocol(&options);
  *     host_options.protocol = &protocol;
  *
- * channel_send() sends one request; its answer comes as one message (struct channel_events), however large. One
- * request a channel is under way at a time; a link carries as many channels as its peer has said. linkpool-framed(7)
- * has the wire form byte for byte. */
+ * channel_send() sends one request; its answer comes as one message (struct channel_events), however large, or the
+ * peer's ERROR as an error with its code and words, at most 1024 bytes, not ended by a NUL. One request a channel is
+ * under way at a time; a link carries as many channels as its peer has said. linkpool-framed(7) has the wire form byte
+ * for byte. */
 #ifndef LINKPOOL_FRAMED_H
 #define LINKPOOL_FRAMED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -75,22 +75,6 @@ struct protocol framed_protocol(const struct framed_options *options);
 
 /** The protocol with default options. */
 extern const struct protocol protocol_framed;
-
-/** What a peer said instead of an answer. */
-struct framed_error {
-    uint32_t code;    /* enum framed_code, or the user's own */
-    const char *text; /* the peer's words, not ended by a NUL; borrowed during `message` */
-    size_t text_size; /* bytes, at most 1024 */
-};
-
-/**
- * Says whether the message that is being delivered is an ERROR. To be called in `message`, whose bytes are then the
- * peer's words.
- *
- * @param error  gets code and words; may be NULL.
- * @return true: an ERROR. false: an answer, or no message of a framed channel is being delivered.
- */
-bool framed_error(const struct channel *channel, struct framed_error *error);
 
 #ifdef __cplusplus
 }

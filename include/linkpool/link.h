@@ -182,6 +182,9 @@ struct channel_events {
     void (*writable)(struct channel *channel); /* room again */
     void (*message)(
         struct channel *channel, const void *bytes, size_t n); /* shared: a message; bytes borrowed during the call */
+    /** Shared: the peer's error instead of a message: its code and words, borrowed during the call. NULL: it is told to
+     * nobody. */
+    void (*error)(struct channel *channel, uint32_t code, const void *words, size_t n);
 };
 
 /**

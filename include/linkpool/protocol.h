@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -120,6 +121,8 @@ int protocol_ping_less(struct protocol_link *pl);
  * outside code; in the hooks open, close, released and leave, which run inside the user's own calls, it answers
  * LINKPOOL_ESTATE and the holder is not called. */
 int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n);
+/** The peer's error for a channel, instead of a message: a code of the protocol's, and words. As protocol_deliver(). */
+int protocol_deliver_error(struct protocol_channel *pc, uint32_t code, const void *words, size_t n);
 /** A channel that was refused room has it again. As protocol_deliver(). */
 int protocol_writable(struct protocol_channel *pc);
 /** The peer ended this channel: its lease is over. `safe_to_repeat`: it did nothing with what was sent. */

@@ -78,6 +78,8 @@ static int deliver(struct protocol_link *pl)
     self->n_in = 0;
     if (pc && self->in[2] == 'E')
         return protocol_end(pc, LINK_PROTOCOL_ERROR, true);
+    if (pc && self->in[2] == 'R')
+        return protocol_deliver_error(pc, 7, self->in + HEAD, n);
     if (pc)
         return protocol_deliver(pc, self->in + HEAD, n);
     if (self->given_up[id])
@@ -338,6 +340,13 @@ void fake_server_deny(struct fake_server *server, unsigned i)
         speak(server->requests[i].conn, server->requests[i].id, 'E', "");
 }
 
+void fake_server_err(struct fake_server *server, unsigned i, const char *words)
+{
+    cr_assert(lt(uint, i, server->n));
+    if (server->requests[i].conn)
+        speak(server->requests[i].conn, server->requests[i].id, 'R', words);
+}
+
 const char *fake_server_heard(const struct fake_server *server)
 {
     static char all[FAKE_REQUESTS * 8];
@@ -371,7 +380,8 @@ static void on_done(struct pool_call *call)
     caller->status = call->status;
     caller->told_at = testing_now(caller->world->t);
     caller->place = ++caller->world->told;
-    cr_assert(eq(int, call->answer != NULL, call->status == 0));
+    cr_assert(eq(int, call->answer != NULL, call->status == 0 || call->status == LINKPOOL_EPEER));
+    cr_assert(eq(uint, call->code, call->status == LINKPOOL_EPEER ? 7 : 0));
     if (caller->then)
         caller->then(caller); /* first: the answer is there until this returns */
     else if (call->answer)

@@ -72,6 +72,8 @@ struct fake_server *fake_server(struct fake_world *world, const char *address);
 void fake_server_answer(struct fake_server *server, unsigned i, const char *text);
 /** Says that nothing was done with the i-th. */
 void fake_server_deny(struct fake_server *server, unsigned i);
+/** Answers the i-th with an error instead, whose code is 7. */
+void fake_server_err(struct fake_server *server, unsigned i, const char *words);
 /** The texts of all requests in the order in which they came, with a blank between. */
 const char *fake_server_heard(const struct fake_server *server);
 

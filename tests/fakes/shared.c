@@ -83,6 +83,8 @@ static int deliver(struct protocol_link *pl)
     struct protocol_channel *pc = find(pl, (unsigned)self->in[0] << 8 | self->in[1]);
 
     self->n_in = 0;
+    if (pc && letter == '!')
+        return protocol_deliver_error(pc, letter, "?", 1);
     return pc ? protocol_deliver(pc, &letter, 1) : 0;
 }
 

@@ -70,7 +70,7 @@ static void give_up(struct caller *caller)
     next(caller);
 }
 
-static void on_message(struct channel *channel, const void *bytes, size_t n)
+static struct caller *heard(struct channel *channel)
 {
     struct caller *caller = channel_data(channel), *doomed = all.doomed;
 
@@ -78,9 +78,26 @@ static void on_message(struct channel *channel, const void *bytes, size_t n)
         all.doomed = NULL;
     else if (doomed)
         give_up(doomed);
-    if (framed_error(channel, NULL))
-        all.errors++;
-    else if (n != caller->n - 4 || memcmp(bytes, caller->payload + 4, n))
+    return caller;
+}
+
+static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
+{
+    struct caller *caller = heard(channel);
+
+    (void)code;
+    (void)words;
+    (void)n;
+    all.errors++;
+    pool_release(&caller->lease, POOL_REUSE);
+    next(caller);
+}
+
+static void on_message(struct channel *channel, const void *bytes, size_t n)
+{
+    struct caller *caller = heard(channel);
+
+    if (n != caller->n - 4 || memcmp(bytes, caller->payload + 4, n))
         all.wrong++;
     else
         all.answers++;
@@ -110,7 +127,7 @@ static void on_writable(struct channel *channel)
     ask(channel_data(channel));
 }
 
-static const struct channel_events events = {.message = on_message, .writable = on_writable};
+static const struct channel_events events = {.message = on_message, .error = on_error, .writable = on_writable};
 
 static void on_closed(struct pool_lease *lease)
 {

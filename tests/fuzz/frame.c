@@ -350,16 +350,13 @@ static void on_closed(struct pool_lease *lease)
     caller->busy = caller->asked = false;
 }
 
-static void on_message(struct channel *channel, const void *bytes, size_t n)
+static void hear(struct channel *channel, const void *bytes, size_t n)
 {
     struct caller *caller = channel_lease(channel)->data;
-    struct framed_error error;
 
     HOLDS(caller->busy && caller->asked); /* an answer is told to who has asked, and once */
     caller->asked = false;
     sum_of(bytes, n); /* all of it can be read */
-    if (framed_error(channel, &error))
-        HOLDS(error.code != 0 && error.text_size == n);
     if (caller->asks & 1) {
         caller->asks >>= 1;
         caller->asked = !channel_send(channel, &caller->asks, 1);
@@ -369,7 +366,13 @@ static void on_message(struct channel *channel, const void *bytes, size_t n)
     }
 }
 
-static const struct channel_events hears = {.message = on_message};
+static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
+{
+    HOLDS(code != 0);
+    hear(channel, words, n);
+}
+
+static const struct channel_events hears = {.message = hear, .error = on_error};
 
 static void acquire(struct caller *caller)
 {

@@ -227,7 +227,7 @@ void call_channel_send(struct cell *cell)
 
     if (channel)
         EXPECT(channel_send(channel, "m", 1), is_over(cell) ? LINKPOOL_ELOST : LINKPOOL_EOPTION);
-    if (cell->from == FROM_MESSAGE)
+    if (cell->from == FROM_MESSAGE || cell->from == FROM_ERROR)
         EXPECT(channel_send(cell->trigger.lease.channel, "n", 1), 0);
 }
 

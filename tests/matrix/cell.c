@@ -17,7 +17,7 @@
 const char *cell_from_name(enum cell_from from)
 {
     static const char *const names[FROMS] = {"done", "done, from pool_free", "closed", "closed, from pool_free",
-        "readable", "writable", "message", "pool drained", "target drained", "testing_at", "call done",
+        "readable", "writable", "message", "error", "pool drained", "target drained", "testing_at", "call done",
         "call done, from pool_free", "fanout done", "fanout done, from pool_free", "connecting", "connected",
         "disconnected", "reconnect", "stopped"};
 
@@ -220,6 +220,12 @@ static void on_message(struct channel *channel, const void *bytes, size_t n)
     fire(channel_data(channel));
 }
 
+static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
+{
+    (void)code, (void)words, (void)n;
+    fire(channel_data(channel));
+}
+
 void cell_on_pool_drained(struct pool *pool, void *data)
 {
     struct cell *cell = data;
@@ -397,13 +403,13 @@ static void trigger_events(struct cell *cell, const struct channel_events *event
 
 static void trigger_message(struct cell *cell)
 {
-    static const struct channel_events events = {.message = on_message};
+    static const struct channel_events events = {.message = on_message, .error = on_error};
     struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = TRIGGER, .protocol = &fake_shared};
 
     hold(cell, &cell->trigger, pool_host_for(cell->pool, &endpoint, NULL));
     channel_set_data(cell->trigger.lease.channel, cell);
     cr_assert(eq(int, channel_watch(cell->trigger.lease.channel, &events, 0), 0));
-    cr_assert(eq(int, channel_send(cell->trigger.lease.channel, "m", 1), 0));
+    cr_assert(eq(int, channel_send(cell->trigger.lease.channel, cell->from == FROM_ERROR ? "!" : "m", 1), 0));
 }
 
 static void trigger_done(struct cell *cell, const char *address)
@@ -473,6 +479,7 @@ static void pull_pool(struct cell *cell)
         trigger_events(cell, &writable_events, LINKPOOL_WRITE);
         break;
     case FROM_MESSAGE:
+    case FROM_ERROR:
         trigger_message(cell);
         break;
     case FROM_POOL_DRAINED:

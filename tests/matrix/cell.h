@@ -30,6 +30,7 @@ enum cell_from {
     FROM_READABLE,
     FROM_WRITABLE,
     FROM_MESSAGE,
+    FROM_ERROR, /* of a channel */
     FROM_POOL_DRAINED,
     FROM_TARGET_DRAINED,
     FROM_TIMER, /* testing_at() */

@@ -29,6 +29,7 @@ Test(matrix, from_closed_of_pool_free)   { play_all(FROM_CLOSED_OF_FREE); }
 Test(matrix, from_readable)              { play_all(FROM_READABLE); }
 Test(matrix, from_writable)              { play_all(FROM_WRITABLE); }
 Test(matrix, from_message)               { play_all(FROM_MESSAGE); }
+Test(matrix, from_error)                 { play_all(FROM_ERROR); }
 Test(matrix, from_pool_drained)          { play_all(FROM_POOL_DRAINED); }
 Test(matrix, from_target_drained)        { play_all(FROM_TARGET_DRAINED); }
 Test(matrix, from_testing_at)            { play_all(FROM_TIMER); }

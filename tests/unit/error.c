@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    LAST = LINKPOOL_ECANCELLED
+    LAST = LINKPOOL_EPEER
 };
 
 Test(error, every_error_has_words_of_its_own)

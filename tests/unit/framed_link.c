@@ -400,8 +400,7 @@ Test(framed_link, an_error_is_told_with_code_and_words)
     cr_assert(eq(uint, caller.answers, 0));
     cr_assert(eq(u32, caller.code, 300));
     cr_assert(eq(str, caller.answer, "no such thing"));
-    cr_assert(not(framed_error(caller.user.lease.channel, NULL))); /* the message is over */
-    cr_assert(eq(int, framed_send(&caller, "y", 1), 0));           /* and the channel goes on */
+    cr_assert(eq(int, framed_send(&caller, "y", 1), 0)); /* the channel goes on */
     fake_settle(&stage.world);
     framed_session_answer(stage.server.session, 2, "z", 1);
     fake_settle(&stage.world);
@@ -432,18 +431,23 @@ Test(framed_link, what_was_not_processed_ends_the_lease_as_safe_to_repeat)
     framed_stage_end(&stage);
 }
 
-Test(framed_link, a_channel_of_another_protocol_has_no_error)
+Test(framed_link, an_error_that_nobody_listens_for_is_no_answer)
 {
-    struct fake_world world;
-    struct fake_user user = {0};
+    static const struct channel_events deaf = {.writable = NULL};
+    struct framed_caller caller = {0};
+    struct framed_stage stage;
 
-    fake_world_begin(&world);
-    fake_world_open(&world);
-    fake_echo(&world, framed_address);
-    fake_hold(&world, &user, framed_address);
-    cr_assert(not(framed_error(user.lease.channel, NULL)));
-    fake_give_back(&user);
-    fake_world_end(&world);
+    framed_stage_begin(&stage);
+    stage.server.holds = true;
+    framed_stage_open(&stage);
+    cr_assert(eq(int, framed_call(&stage, &caller, "x"), 0));
+    channel_watch(caller.user.lease.channel, &deaf, 0);
+    fake_settle(&stage.world);
+    framed_session_error(stage.server.session, 1, 300, "no such thing");
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, caller.errors + caller.answers, 0));
+    cr_assert(eq(int, framed_send(&caller, "y", 1), 0));
+    framed_stage_end(&stage);
 }
 
 /* ---- cancelling ---- */

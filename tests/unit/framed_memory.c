@@ -143,6 +143,12 @@ static void free_in_message(struct channel *channel, const void *message, size_t
         seen += ((const unsigned char *)message)[i];
 }
 
+static void free_in_error(struct channel *channel, uint32_t code, const void *words, size_t n)
+{
+    (void)code;
+    free_in_message(channel, words, n);
+}
+
 static void free_in_writable(struct channel *channel)
 {
     (void)channel;
@@ -151,7 +157,8 @@ static void free_in_writable(struct channel *channel)
     seen++;
 }
 
-static const struct channel_events frees = {.message = free_in_message, .writable = free_in_writable};
+static const struct channel_events frees = {
+    .message = free_in_message, .error = free_in_error, .writable = free_in_writable};
 
 static void free_meanwhile(size_t size, bool error)
 {

@@ -209,25 +209,27 @@ static void say_again(struct framed_caller *caller)
         caller->sent = channel_send(caller->user.lease.channel, again, strlen(again));
 }
 
-static void on_message(struct channel *channel, const void *bytes, size_t n)
+static void hear(struct framed_caller *caller, const void *bytes, size_t n)
 {
-    struct framed_caller *caller = caller_of(channel);
-    struct framed_error error;
-
-    if (framed_error(channel, &error)) {
-        cr_assert(eq(sz, error.text_size, n));
-        cr_assert(eq(ptr, (void *)error.text, (void *)bytes));
-        caller->errors++;
-        caller->code = error.code;
-    } else {
-        caller->answers++;
-    }
     caller->n = n;
     memset(caller->answer, 0, sizeof caller->answer);
     memcpy(caller->answer, bytes, n < sizeof caller->answer ? n : sizeof caller->answer - 1);
     say_again(caller);
     if (caller->releases)
         fake_give_back(&caller->user);
+}
+
+static void on_message(struct channel *channel, const void *bytes, size_t n)
+{
+    caller_of(channel)->answers++;
+    hear(caller_of(channel), bytes, n);
+}
+
+static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
+{
+    caller_of(channel)->errors++;
+    caller_of(channel)->code = code;
+    hear(caller_of(channel), words, n);
 }
 
 static void on_writable(struct channel *channel)
@@ -240,7 +242,7 @@ static void on_writable(struct channel *channel)
     say_again(caller);
 }
 
-static const struct channel_events events = {.message = on_message, .writable = on_writable};
+static const struct channel_events events = {.message = on_message, .error = on_error, .writable = on_writable};
 
 void framed_hold(struct framed_stage *stage, struct framed_caller *caller)
 {

@@ -100,6 +100,53 @@ Test(pool_call, answers_find_their_calls_in_any_order)
     end(&world);
 }
 
+Test(pool_call, an_error_of_the_peers_is_told_with_its_code_and_words)
+{
+    struct fake_caller caller = {.call = {.to = a}}, next = {.call = {.to = a}};
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+
+    server->holds = true;
+    fake_call_out(&world, &caller, "x");
+    fake_server_err(server, 0, "no such key");
+    fake_settle(&world);
+    fake_called(&caller, LINKPOOL_EPEER, POOL_SENT_NO_ANSWER);
+    cr_assert(eq(uint, caller.call.code, 7));
+    cr_assert(eq(str, caller.answer, "no such key"));
+    cr_assert(eq(int, caller.call.reason, LINK_NO_REASON));
+    fake_call_out(&world, &next, "y"); /* the link goes on */
+    fake_server_answer(server, 1, NULL);
+    fake_settle(&world);
+    fake_called(&next, 0, POOL_NOT_SENT);
+    cr_assert(eq(uint, testing_peer_accepted(server->peer), 1));
+    end(&world);
+}
+
+Test(pool_call, a_peer_that_answers_with_errors_has_answered)
+{
+    struct fake_caller silent = {.call = {.to = a, .timeout = 1}}, heard = {.call = {.to = a}};
+    struct fake_world world;
+    struct fake_server *server;
+
+    fake_calls_begin(&world);
+    world.host.max_unanswered = 2;
+    fake_world_open(&world);
+    server = fake_server(&world, a);
+    server->holds = true;
+    for (unsigned i = 0; i < 6; i += 2) { /* never two in a row */
+        silent.done = heard.done = 0;
+        fake_call_out(&world, &silent, "silent");
+        testing_run_for(world.t, 1);
+        fake_called(&silent, LINKPOOL_ETIMEDOUT, POOL_SENT_NO_ANSWER);
+        fake_call_out(&world, &heard, "heard");
+        fake_server_err(server, i + 1, "");
+        fake_settle(&world);
+        fake_called(&heard, LINKPOOL_EPEER, POOL_SENT_NO_ANSWER);
+    }
+    cr_assert(eq(uint, testing_peer_open(server->peer), 1));
+    end(&world);
+}
+
 Test(pool_call, an_empty_request_and_an_empty_answer_are_as_any)
 {
     struct fake_caller caller = {.call = {.to = a}};

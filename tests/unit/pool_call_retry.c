@@ -86,6 +86,20 @@ Test(pool_call_retry, where_there_is_one_host_it_is_tried_there_again)
     }
 }
 
+Test(pool_call_retry, an_error_of_the_peers_is_an_answer_and_not_tried_again)
+{
+    struct fake_caller caller = {.call = {.to = a, .retries = 3, .flags = POOL_CALL_SAFE_TO_REPEAT}};
+
+    begin(&pool_round_robin);
+    fake_call_out(&world, &caller, "x");
+    fake_server_err(first, 0, "no");
+    fake_settle(&world);
+    fake_called(&caller, LINKPOOL_EPEER, POOL_SENT_NO_ANSWER);
+    cr_assert(eq(uint, caller.call.attempts, 1));
+    cr_assert(eq(uint, first->n, 1));
+    end();
+}
+
 Test(pool_call_retry, tried_as_often_as_wished_and_no_more)
 {
     for (unsigned retries = 0; retries < 4; retries++) {

@@ -185,6 +185,22 @@ Test(pool_fanout, when_too_many_have_failed_it_is_told)
     end();
 }
 
+Test(pool_fanout, an_error_of_a_peer_is_no_answer_to_it)
+{
+    begin(3, 2);
+    start();
+    fake_settle(&world);
+    fake_server_err(server, 0, "no");
+    answer(1, 2);
+    fake_settle(&world);
+    cr_assert(eq(uint, told, 0));
+    cr_assert(eq(sz, group.failed, 1));
+    answer(2, 3);
+    expect(0, 2, 1);
+    cr_assert(eq(uint, count(LINKPOOL_EPEER), 1));
+    end();
+}
+
 Test(pool_fanout, at_its_deadline_it_has_what_there_is)
 {
     static const double group_times[] = {2, 0}, call_times[] = {INFINITY, 0};
