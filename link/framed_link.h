@@ -47,9 +47,9 @@ struct framed_link {
     struct framed_reader reader;
     struct framed_writer writer;
     struct framed_ids ids;
-    struct framed_channel *refused;   /* the oldest first */
-    struct framed_channel *told;      /* it has just been told of room: it goes before those who still wait */
-    uint64_t pings, pongs;            /* sent, and answered */
+    struct framed_channel *refused; /* the oldest first */
+    struct framed_channel *told;    /* it has just been told of room: it goes before those who still wait */
+    uint64_t pings, pongs;          /* sent, and answered */
     size_t max_queue, max_channel_queue;
     uint32_t peer_payload; /* the largest it takes */
     uint32_t accepted;     /* leaving: the last number the peer takes */
