@@ -141,9 +141,10 @@ static size_t names_of(const struct pool *pool)
 }
 
 /* Whoever holds a place in a heap is there: none is lost by a failure half-way. */
-static void check_places(const struct pool *pool)
+static void check_places(const struct scene *scene)
 {
-    unsigned timers = 1, lines = 0, hosts = 0;
+    const struct pool *pool = scene->world.pool;
+    unsigned timers = 1 + (scene->under_way ? scene->under_way() : 0), lines = 0, hosts = 0;
 
     for (const struct pool_host *host = pool->hosts; host; host = host->hh.next) {
         hosts++;
@@ -163,7 +164,7 @@ void scene_check(struct scene *scene)
 {
     if (!scene->world.pool)
         return;
-    check_places(scene->world.pool);
+    check_places(scene);
 #ifdef LINKPOOL_CHECK
     scene->world.pool->checks = 0; /* all of it */
 #endif

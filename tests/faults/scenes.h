@@ -60,6 +60,13 @@
     X(shared_and_refused) \
     X(shared_and_given_room) \
     X(shared_and_ended) \
+    /* calls */ \
+    X(called) \
+    X(called_by_many) \
+    X(called_and_refused) \
+    X(called_over_a_clog) \
+    X(called_and_silent) \
+    X(called_as_a_group) \
     /* target */ \
     X(target) \
     X(target_first_of_two) \
@@ -132,6 +139,8 @@
     X(shared) \
     X(shared_and_talkative) \
     X(shared_and_ended) \
+    X(called) \
+    X(called_over_a_clog) \
     X(alone) \
     X(alone_and_shared) \
     X(alone_with_a_handshake) \
