@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/framed_stage.h"
+#include "tests/fakes/framed_stage.h"
 
 /* ---- calls ---- */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "link/framed_wire.h"
+#include "tests/fakes/framed_stage.h"
 #include "tests/fakes/owner.h"
-#include "tests/unit/framed_stage.h"
 
 #define ACK    "\0\0\0\1\0\x10\0\0\0\0\0\5"
 #define U32(n) "\0\0\0" n

@@ -8,7 +8,7 @@
 
 #include "link/framed_link.h"
 #include "link/internal.h"
-#include "tests/unit/framed_stage.h"
+#include "tests/fakes/framed_stage.h"
 
 enum {
     CALLERS = 24

@@ -7,7 +7,7 @@
 
 #include "link/framed_link.h"
 #include "link/internal.h"
-#include "tests/unit/framed_stage.h"
+#include "tests/fakes/framed_stage.h"
 
 static char bytes[1 << 17]; /* payload of no interest */
 

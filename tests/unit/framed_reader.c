@@ -8,7 +8,7 @@
 #include "link/framed_reader.h"
 #include "linkpool/error.h"
 #include "linkpool/testing.h"
-#include "tests/unit/framed_stage.h"
+#include "tests/fakes/framed_stage.h"
 
 enum {
     ALL = 0x7fe,

@@ -6,8 +6,8 @@
  *     framed_call(&stage, &caller, "question");
  *     fake_settle(&stage.world);
  *     framed_stage_end(&stage); */
-#ifndef LINKPOOL_TESTS_UNIT_FRAMED_STAGE_H
-#define LINKPOOL_TESTS_UNIT_FRAMED_STAGE_H
+#ifndef LINKPOOL_TESTS_FAKES_FRAMED_STAGE_H
+#define LINKPOOL_TESTS_FAKES_FRAMED_STAGE_H
 
 #include "linkpool/framed.h"
 #include "tests/fakes/framed_server.h"
@@ -60,6 +60,9 @@ struct framed_caller {
 void framed_peer_begin(struct framed_peer *server, struct testing_peer *peer);
 /** It says these bytes on its newest connection. */
 void framed_peer_say(struct framed_peer *server, const void *bytes, size_t n);
+
+/** Its newest connection. */
+struct testing_conn *framed_peer_connection(const struct framed_peer *server);
 
 void framed_stage_begin(struct framed_stage *stage);
 void framed_stage_open(struct framed_stage *stage);

@@ -1,5 +1,5 @@
 /* framed_stage.c - see framed_stage.h. */
-#include "tests/unit/framed_stage.h"
+#include "tests/fakes/framed_stage.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -137,6 +137,11 @@ void framed_peer_say(struct framed_peer *server, const void *bytes, size_t n)
 {
     cr_assert(ne(ptr, server->session, NULL));
     say(server->session, bytes, n);
+}
+
+struct testing_conn *framed_peer_connection(const struct framed_peer *server)
+{
+    return ((struct connection *)framed_session_data(server->session))->conn;
 }
 
 /* ---- the stage ---- */
