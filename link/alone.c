@@ -111,8 +111,7 @@ static struct link_next on_ended(struct link *link, const struct link_end *end)
     bool had_been_ready = end->from >= LINK_READY; /* what ends is open */
     double delay;
 
-    alone->owner.last_reason = (uint8_t)end->reason;
-    alone->owner.last_errno = end->system_errno;
+    link__note_end(&alone->owner, end->reason, end->system_errno);
     if (had_been_ready)
         alone->lost_at = link__now(alone->owner.core);
     count_failure(alone, end);
@@ -471,10 +470,8 @@ void link_stop(struct link *link)
     }
     link__enter(core);
     alone->wanted = false;
-    if (link__is_open(link)) {
-        alone->owner.last_reason = LINK_STOPPED;
-        alone->owner.last_errno = 0;
-    }
+    if (link__is_open(link))
+        link__note_end(&alone->owner, LINK_STOPPED, 0);
     link__stop(link, LINK_STOPPED);
     alone->history = (struct backoff_history){0};
     alone->lost_at = 0;

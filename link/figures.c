@@ -27,6 +27,7 @@ const char *link_reason_text(enum link_reason reason)
         [LINK_NO_DESCRIPTORS] = "no descriptors",
         [LINK_NO_MEMORY] = "no memory",
         [LINK_STOPPED] = "stopped",
+        [LINK_SENT_AWAY] = "sent away by the peer",
     };
 
     return (unsigned)reason < LINK_REASONS ? texts[reason] : "unknown";
@@ -68,7 +69,8 @@ void link_stats(const struct link *link, struct link_stats *stats, size_t size)
         .retry_in = link_retry_in(link),
         .uses = link->uses,
         .ignored_events = core->counts.ignored + core->counts.impossible,
-        .stale_events = core->counts.stale};
+        .stale_events = core->counts.stale,
+        .connection = link->fsm.generation};
 
     all.channels = link__held(link);
     all.age = is_up(all.state) ? link__now(core) - link->since : 0;

@@ -88,15 +88,22 @@ static void quote(char *text, size_t size, const struct framed_frame *frame, siz
             text[i] = '.';
 }
 
+/* Its code and words, behind ours. */
+static void say_cause(char *why, size_t n, const char *what, const struct framed_frame *frame)
+{
+    char text[256];
+
+    quote(text, sizeof text, frame, 8);
+    snprintf(why, n, "%s: %u%s%s", what, framed__get32(frame->payload + 4), *text ? ": " : "", text);
+}
+
 static int refused(struct protocol_link *pl, const struct framed_frame *frame)
 {
-    uint32_t code = framed__get32(frame->payload + 4);
-    char text[256], why[320];
+    char why[320];
 
-    if (code == FRAMED_NO_ERROR)
+    if (framed__get32(frame->payload + 4) == FRAMED_NO_ERROR)
         return protocol_fail(pl, LINK_CLOSED_BY_PEER, "the peer is leaving");
-    quote(text, sizeof text, frame, 8);
-    snprintf(why, sizeof why, "the peer would not have us: %u%s%s", code, *text ? ": " : "", text);
+    say_cause(why, sizeof why, "the peer would not have us", frame);
     return protocol_fail(pl, LINK_HANDSHAKE_FAILED, why);
 }
 
@@ -116,12 +123,24 @@ static void mark_denied(struct protocol_link *pl)
     }
 }
 
+static int lead_away(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    char why[320];
+
+    if (framed__get32(frame->payload + 4) == FRAMED_NO_ERROR)
+        return protocol_going(pl, was_processed, LINK_CLOSED_BY_PEER, NULL);
+    say_cause(why, sizeof why, "the peer sent us away", frame);
+    return protocol_going(pl, was_processed, LINK_SENT_AWAY, why);
+}
+
 static int on_goaway(struct protocol_link *pl, const struct framed_frame *frame)
 {
     struct framed_link *self = framed__of(pl);
     uint32_t last = framed__get32(frame->payload);
     char why[WHY];
 
+    if (framed__get32(frame->payload + 4) == FRAMED_TOO_MANY_PINGS)
+        protocol_ping_less(pl);
     if (!self->introduced)
         return refused(pl, frame);
     if (self->leaving && last > self->accepted) {
@@ -131,7 +150,7 @@ static int on_goaway(struct protocol_link *pl, const struct framed_frame *frame)
     self->leaving = true;
     self->accepted = last;
     mark_denied(pl);
-    return protocol_going(pl, was_processed);
+    return lead_away(pl, frame);
 }
 
 /* ---- requests ---- */
@@ -196,7 +215,7 @@ static int watch_numbers(struct protocol_link *pl)
     if (self->spent || self->leaving || self->writer.last_id < FRAMED_MAX_ID - FRAMED_LAST_IDS)
         return 0;
     self->spent = true;
-    return protocol_going(pl, NULL);
+    return protocol_going(pl, NULL, LINK_USED_UP, NULL);
 }
 
 /* ---- frames ---- */

@@ -174,8 +174,10 @@ struct link {
     double idle_since; /* when the last lease ended */
     uint32_t turn;     /* of the driver, when it was given back; while opening, the keeper's */
     uint32_t uses;
-    uint32_t tells; /* holders that have still to be told of their end: until then it is neither opened nor freed */
-    float recycled_after; /* seconds since READY; see LINK_RECYCLED */
+    uint32_t
+        tells : 31; /* holders that have still to be told of their end: until then it is neither opened nor freed */
+    uint32_t is_judged : 1; /* draining: what is wrong with its peer has counted, and its end counts no more */
+    float recycled_after;   /* seconds since READY; see LINK_RECYCLED */
     uint16_t bits;
     uint16_t age_draw; /* drawn at birth: how much earlier than max_age it goes, of 65536 tenths */
     uint8_t place;     /* the keeper's: which list it is in */
@@ -219,6 +221,9 @@ struct link_keeper {
     /** The holder of an exclusive link has met its end of file or a fault, or would have, had it read. NULL: that is
      * looked at when the channel comes back. */
     void (*faulted)(struct link *link, int system_errno);
+    /** Its peer sends it away for this, and somebody will be on it still: that counts now. It has not begun to drain,
+     * or has for no fault. NULL: it counts at its end. */
+    void (*sent_away)(struct link *link, enum link_reason reason);
     void (*proven)(struct link *link);  /* READY for stable_after */
     void (*trusted)(struct link *link); /* it is asked, has missed an answer, or is heard of again; may be NULL */
     void (*many_probes)(struct link_core *core, unsigned due); /* so many were due at once; may be NULL */
@@ -241,10 +246,14 @@ void link__forget(struct link *link);  /* after a fork: to IDLE without a byte a
 void link__clean(struct link *link);   /* READY, unheld: its protocol cleans it */
 void link__drain(struct link *link);   /* READY: no new leases */
 void link__drained(struct link *link); /* DRAINING: ends it when nobody holds it */
+void link__led_away(struct link *link, enum link_reason reason, const char *text, bool is_left); /* see
+    protocol_going(); `is_left`: of those who hold it some stay */
 void link__part(struct link *link, enum link_reason reason); /* READY, unheld: ends it, after the answer it waits for */
 void link__retire_at(struct link *link, double due); /* READY, RESETTING: from then on it ends once nobody holds it */
 void link__arm_ready(struct link *link);             /* READY: the first due of proof, age, recycling and heartbeat */
 void link__note(struct link_owner *owner, const char *text); /* keeps the words of an end */
+void link__note_end(struct link_owner *owner, enum link_reason reason, int system_errno); /* it is the last that counts:
+    reason, errno, and the words if they are on it */
 void link__start_protocol(struct link *link);
 void link__wake(struct link *link, unsigned events); /* as though these had come */
 

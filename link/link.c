@@ -132,6 +132,7 @@ static void reset_states(struct link *link)
     link__heartbeat_reset(link);
     link->uses = 0;
     link->retire = link->fault = LINK_NO_REASON;
+    link->is_judged = false;
     link->transport.fd = -1;
 }
 
@@ -354,6 +355,16 @@ static bool died_unused(const struct link *link)
     return link__now(link__core(link)) - link->since < least_life && link->uses == link__promised(link);
 }
 
+static bool is_fault(enum link_reason reason)
+{
+    return reason && reason != LINK_CLOSED_BY_PEER && !was_ours(reason);
+}
+
+static bool is_sent_away(const struct link *link)
+{
+    return is_fault((enum link_reason)link->retire);
+}
+
 static enum link_kind_of_end kind_of(const struct link *link, enum link_reason reason)
 {
     bool stable = link__now(link__core(link)) - link->since >= link->owner->terms->backoff.stable_after;
@@ -362,12 +373,16 @@ static enum link_kind_of_end kind_of(const struct link *link, enum link_reason r
         return was_ours(reason) && reason != LINK_UNEXPECTED_DATA ? LINK_END_QUIET : LINK_END_FAILURE;
     if (was_ours(reason) && (reason != LINK_UNEXPECTED_DATA || link->uses))
         return LINK_END_QUIET;
+    if (is_sent_away(link))
+        return link->is_judged ? LINK_END_QUIET : LINK_END_FAILURE;
     if (died_unused(link))
         return LINK_END_FAILURE;
+    if (link__state(link) == LINK_DRAINING)
+        return LINK_END_QUIET; /* that it goes was known, and how it does says nothing of the next one */
     if (reason == LINK_CLOSED_BY_PEER) {
         bool unheld = link__held(link) == link__promised(link) && !link->fault;
         /* It has answered, or its holder had ended the other direction: an orderly end of an exchange. */
-        if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && stable) || link__state(link) == LINK_DRAINING)
+        if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && stable))
             return LINK_END_QUIET;
     }
     return stable ? LINK_END_LOSS : LINK_END_FAILURE;
@@ -417,12 +432,13 @@ static void shut(struct link *link, bool quiet)
         link__shared(link)->room = 0;
 }
 
-static void keep_words(struct link *link, enum link_reason reason)
+/* What was said on this end is kept if it counts; on another one, it is of no use. */
+static void forget_words(struct link *link, enum link_reason reason)
 {
     struct link_owner *owner = link->owner;
 
-    if (owner->fail_reason != reason)
-        link__note(owner, NULL); /* words on something else */
+    if (owner->fail_reason && owner->fail_reason != reason)
+        link__note(owner, NULL);
     owner->fail_reason = LINK_NO_REASON;
     owner->fail_errno = 0;
 }
@@ -436,24 +452,33 @@ static void begin_end(struct link *link)
         core->keeper->ending(link);
 }
 
+/* Who says why it sends us away, and then hangs up, has said the reason. */
+static enum link_reason true_reason(const struct link *link, enum link_reason reason)
+{
+    if (is_sent_away(link) && (reason == LINK_CLOSED_BY_PEER || reason == LINK_RESET))
+        return (enum link_reason)link->retire;
+    return reason;
+}
+
 void link__end(struct link *link, enum link_reason reason, int system_errno)
 {
     struct link_core *core = link__core(link);
-    struct link_end end = {.reason = reason, .system_errno = system_errno, .from = link__state(link)};
+    struct link_end end = {.system_errno = system_errno, .from = link__state(link)};
 
     if (!link__is_open(link) || link->bits & LINK_ENDING) {
         core->counts.ignored++;
         return;
     }
+    end.reason = reason = true_reason(link, reason);
     link__enter(core);
     end.kind = kind_of(link, reason);
     begin_end(link);
     lose_leases(link, reason, system_errno); /* before its hooks run: no holder of it is left that they might reach */
     say_goodbye(link, reason);
     shut(link, false);
-    keep_words(link, reason);
     core->ends[reason]++;
     struct link_next next = core->keeper->ended(link, &end);
+    forget_words(link, reason);
     link__set_bits(link, LINK_ENDING, 0);
     if (step(link, next.event, (struct detail){reason, system_errno, next.delay}) == LINK_DO_ARM_RETRY)
         arm(link, next.delay);
@@ -473,7 +498,7 @@ static void stop(struct link *link, enum link_reason reason, bool quiet)
         if (!quiet)
             say_goodbye(link, reason);
         shut(link, quiet);
-        keep_words(link, reason);
+        forget_words(link, reason);
         core->ends[reason]++;
     }
     link__set_bits(link, LINK_ENDING, 0);
@@ -500,6 +525,35 @@ void link__note(struct link_owner *owner, const char *text)
     owner->text = NULL;
     if (text && *text && (owner->text = link__alloc(env, strlen(text) + 1)))
         strcpy(owner->text, text); /* without memory the reason alone is kept */
+}
+
+void link__note_end(struct link_owner *owner, enum link_reason reason, int system_errno)
+{
+    if (owner->fail_reason != reason)
+        link__note(owner, NULL);
+    owner->last_reason = (uint8_t)reason;
+    owner->last_errno = system_errno;
+}
+
+/* ---- led away ---- */
+
+void link__led_away(struct link *link, enum link_reason reason, const char *text, bool is_left)
+{
+    struct link_core *core = link__core(link);
+
+    if (!reason)
+        reason = LINK_CLOSED_BY_PEER;
+    if (is_fault(reason) && !is_sent_away(link)) {
+        transport_fail(&link->transport, reason, 0, text);
+        if (is_left && core->keeper->sent_away) {
+            core->keeper->sent_away(link, reason);
+            link->is_judged = true;
+            forget_words(link, reason); /* they are the host's: the next of its links to fail has its own */
+        }
+    }
+    if (!is_sent_away(link))
+        link->retire = (uint8_t)reason;
+    link__drain(link);
 }
 
 /* ---- what comes ---- */

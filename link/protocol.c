@@ -106,7 +106,28 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels)
     return link__leave_alive(link, attempt);
 }
 
-int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc))
+/* Of those who have it, does anybody stay? */
+static bool is_left(const struct link *link, bool (*processed)(const struct protocol_channel *pc))
+{
+    if (!link__is_shared(link))
+        return link__held(link);
+    for (const struct link_stream *stream = link__shared(link)->used; stream; stream = stream->next)
+        if (stream->channel.state == CHANNEL_HELD && (!processed || processed(&stream->protocol)))
+            return true;
+    return false;
+}
+
+static void deny(struct link *link, bool (*processed)(const struct protocol_channel *pc))
+{
+    for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
+        next = stream->next;
+        if (stream->channel.state == CHANNEL_HELD && !processed(&stream->protocol))
+            link__lose(&stream->channel, (enum link_reason)link->retire, 0, LINK_LOST_UNDONE);
+    }
+}
+
+int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc),
+    enum link_reason reason, const char *text)
 {
     if (!pl || pl->link->bits & LINK_ENDING)
         return LINKPOOL_ELOST;
@@ -114,16 +135,12 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
     uint64_t attempt = link->fsm.generation;
 
     if (link__is_opening(link))
-        return protocol_fail(pl, LINK_CLOSED_BY_PEER, "the peer is leaving");
+        return protocol_fail(pl, reason ? reason : LINK_CLOSED_BY_PEER, text ? text : "the peer is leaving");
     link__enter(link__core(link));
-    link->retire = LINK_CLOSED_BY_PEER;
-    link__drain(link); /* first: those that are put back in line are not given it again */
+    link__led_away(link, reason, text, reason && reason != LINK_CLOSED_BY_PEER && is_left(link, processed));
+    /* After that: those that are put back in line are not given it again. */
     if (processed && link__is_shared(link) && link__state(link) == LINK_DRAINING)
-        for (struct link_stream *stream = link__shared(link)->used, *next; stream; stream = next) {
-            next = stream->next;
-            if (stream->channel.state == CHANNEL_HELD && !processed(&stream->protocol))
-                link__lose(&stream->channel, LINK_CLOSED_BY_PEER, 0, LINK_LOST_UNDONE);
-        }
+        deny(link, processed);
     link__drained(link);
     return link__leave_alive(link, attempt);
 }

@@ -85,8 +85,11 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
     channel = link__lease(link, lease);
     if (!channel && link__has_room(link))
         lease->status = LINKPOOL_ENOMEM; /* the next would meet the same */
-    if (channel && options->max_uses && link->uses >= options->max_uses)
+    if (channel && options->max_uses && link->uses >= options->max_uses) {
         link->retire = LINK_USED_UP;
+        if (options->min_links)
+            pool__want(&pool__host_of(link)->line);
+    }
     pool__place(link); /* without a channel as well: its protocol has no room after all */
     link__leave(core);
     return channel;

@@ -72,7 +72,7 @@ static unsigned held_leases(const struct link *link)
 
 static void check_lists(const struct pool_host *host)
 {
-    uint32_t n[LINK_STATES] = {0}, held = 0, idle = 0;
+    uint32_t n[LINK_STATES] = {0}, held = 0, idle = 0, replacing = 0;
     const struct link *link;
 
     for (int place = 0; place < PLACES; place++)
@@ -81,6 +81,7 @@ static void check_lists(const struct pool_host *host)
             n[link__state(link)]++;
             held += held_leases(link);
             idle += place <= PLACE_RESERVE;
+            replacing += pool__is_to_be_replaced(link);
             assert(place != PLACE_IDLE || !link->next || link->idle_since >= link->next->idle_since);
             assert(place != PLACE_IDLE || (link__has_room(link) && !link__is_suspect(link)));
             assert(place != PLACE_PARTIAL || !link->next || !link__is_suspect(link) || link__is_suspect(link->next));
@@ -89,6 +90,7 @@ static void check_lists(const struct pool_host *host)
         assert(n[state] == host->n[state]);
     assert(held == host->n_leased);
     assert(idle == host->n_idle);
+    assert(replacing == host->n_replacing);
     assert(n[LINK_BACKOFF] + n[LINK_OFFLINE] <= 1);
 }
 

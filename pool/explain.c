@@ -180,6 +180,14 @@ int pool_explain(const struct pool_lease *lease, char *text, size_t n)
     return finish(&to);
 }
 
+int pool_host_explain(const struct pool_host *host, char *text, size_t n)
+{
+    struct words to = {text, n, 0};
+
+    say_host(&to, host);
+    return finish(&to);
+}
+
 int pool_target_explain(const struct pool_target *target, char *text, size_t n)
 {
     struct words to = {text, n, 0};

@@ -234,11 +234,31 @@ void pool__close_unneeded(struct pool_host *host)
 
 /* ---- time ---- */
 
+/* At most as many are looked at as matter. */
+bool pool__enough_last(const struct pool_host *host, unsigned live, unsigned enough)
+{
+    const struct link *link;
+    unsigned last = 0;
+
+    if (live < enough)
+        return false;
+    DL_FOREACH (host->lists[PLACE_BUSY], link) {
+        if (link__state(link) != LINK_READY)
+            continue;
+        if (link->retire && --live < enough)
+            return false;
+        if (!link->retire && ++last >= enough)
+            break;
+    }
+    return true;
+}
+
+/* Would one less be too few? */
 static bool is_exempt(const struct pool_host *host)
 {
-    if (host->n[LINK_READY] + host->n[LINK_RESETTING] > pool__kept_up(host))
-        return false;
-    return pool__kept_up(host) > 0;
+    unsigned kept_up = pool__kept_up(host);
+
+    return kept_up && !pool__enough_last(host, host->n[LINK_READY] + host->n[LINK_RESETTING] - 1, kept_up);
 }
 
 static void close_idle(struct pool_host *host)
@@ -578,6 +598,70 @@ int pool_host_drain(struct pool_host *host, double timeout)
     return 0;
 }
 
+/* ---- make before break ---- */
+
+void pool__replaced_no_more(struct link *link)
+{
+    if (!pool__is_to_be_replaced(link))
+        return;
+    pool__host_of(link)->n_replacing--;
+    link__set_bits(link, LINK_RECYCLED, 0);
+}
+
+static bool another_has_room(const struct pool_host *host, const struct link *but)
+{
+    const struct link *link;
+
+    for (int place = PLACE_IDLE; place <= PLACE_PARTIAL; place++)
+        DL_FOREACH (host->lists[place], link)
+            if (link != but && link__has_room(link) && !pool__is_to_be_replaced(link))
+                return true;
+    return false;
+}
+
+/* Whoever comes while the next one is opened would wait for it: several use this one, and no other has room; or it is
+ * one of those that are kept up. */
+static bool would_be_missed(const struct link *link)
+{
+    const struct pool_host *host = pool__host_of(link);
+
+    return (link__is_shared(link) && link__held(link) && !another_has_room(host, link)) || is_exempt(host);
+}
+
+static bool has_room_for_one_more(const struct pool_host *host)
+{
+    const struct pool *pool = pool__of(host);
+
+    return pool__sockets(host) < pool__options(host)->max_links && pool->n_links < pool->options.max_links &&
+           host->n_replacing < UINT8_MAX;
+}
+
+bool pool__is_replaced_first(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+
+    if (host->draining || pool__of(host)->draining || !would_be_missed(link) || !has_room_for_one_more(host))
+        return false;
+    link->recycled_after = INFINITY;
+    host->n_replacing++;
+    pool__want(&host->line);
+    return true;
+}
+
+void pool__replaced(struct pool_host *host)
+{
+    struct link *oldest = NULL, *link;
+
+    if (!host->n_replacing)
+        return;
+    for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
+        DL_FOREACH (host->lists[place], link)
+            if (pool__is_to_be_replaced(link) && (!oldest || link->id < oldest->id))
+                oldest = link;
+    if (oldest)
+        pool__retire(oldest, LINK_DRAINED);
+}
+
 int pool_host_recycle(struct pool_host *host, double rate)
 {
     struct link *link, *next;
@@ -590,6 +674,7 @@ int pool_host_recycle(struct pool_host *host, double rate)
         DL_FOREACH_SAFE (host->lists[place], link, next) {
             if (link__state(link) == LINK_DRAINING)
                 continue;
+            pool__replaced_no_more(link);
             if (rate > 0)
                 link__retire_at(link, due += 1 / rate);
             else

@@ -104,6 +104,7 @@ struct pool_host {
     uint16_t connect_limit;
     uint16_t successes;       /* since the limit last changed; while it is brisk: up to where it is */
     uint8_t state;            /* enum link_state: as last told to its targets */
+    uint8_t n_replacing;      /* links to be recycled that are lent on until another is up in their place */
     bool is_down : 1;         /* as last told to its targets */
     bool is_listed : 1;       /* while a target's list is made: it is in it */
     bool is_shared : 1;       /* its links carry several channels */
@@ -348,7 +349,17 @@ void pool__close_unneeded(struct pool_host
         *host); /* draining, or left by its last target: what nobody holds ends, what is held ends at its return */
 void pool__unlist(struct link *link);
 void pool__retire(struct link *link, enum link_reason reason); /* it ends once nobody holds it */
-void pool__host_times(struct pool_host *host);                 /* its links' times, after its options have changed */
+bool pool__enough_last(const struct pool_host *host, unsigned live,
+    unsigned enough); /* of so many links, of which those that will not be lent again keep nothing up */
+bool pool__is_replaced_first(
+    struct link *link); /* to be recycled: it is lent on until another is up; false: it is not */
+static inline bool pool__is_to_be_replaced(const struct link *link)
+{
+    return link->bits & LINK_RECYCLED && isinf(link->recycled_after);
+}
+void pool__replaced(struct pool_host *host);    /* another is up */
+void pool__replaced_no_more(struct link *link); /* it ends anyhow */
+void pool__host_times(struct pool_host *host);  /* its links' times, after its options have changed */
 void pool__arm_idle_late(struct pool_host *host, double idle_since);
 static inline void pool__arm_idle(
     struct pool_host *host, double idle_since) /* a link fell idle: timers that are set are early enough */
@@ -419,6 +430,7 @@ void pool__attempt_over(struct link *link);                             /* it is
 
 /* verdict.c */
 struct link_next pool__ended(struct link *link, const struct link_end *end);
+void pool__sent_away(struct link *link, enum link_reason reason);
 void pool__succeeded(struct link *link);
 void pool__retry(struct link *link);
 void pool__proven(struct link *link);

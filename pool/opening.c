@@ -134,7 +134,9 @@ static bool upkeep_wants(const struct pool_host *host)
 
     if (pool__now(pool__of(host)) < host->keep_after || pool__of(host)->draining)
         return false;
-    return (host->start_asked && !live) || live < pool__kept_up(host);
+    if ((host->start_asked && !live) || (host->n_replacing > pool__opening(host) && !host->draining))
+        return true;
+    return pool__kept_up(host) && !pool__enough_last(host, live, pool__kept_up(host));
 }
 
 static bool leases_want(const struct pool_line *line)
@@ -170,8 +172,8 @@ static struct link *link_in_the_way(const struct pool_host *host)
 
 static bool can_open(const struct pool_host *host, bool makes_way)
 {
-    if (host->probe_due)
-        return true;
+    if (host->probe_due) /* one that was sent away may be there still */
+        return pool__sockets(host) - makes_way < pool__options(host)->max_links;
     if (host->lists[PLACE_RESTING] || host->holding || (host->failed && pool__opening(host)))
         return false; /* its probe goes first */
     return pool__sockets(host) - makes_way < pool__options(host)->max_links &&

@@ -38,6 +38,15 @@ static unsigned is_attempt(enum link_state state)
     return state == LINK_CONNECTING || state == LINK_HANDSHAKING;
 }
 
+/* It takes nobody any more: the next one is looked for now, not when this one is over. */
+static void replace(struct pool_host *host, struct link *link)
+{
+    pool__replaced_no_more(link);
+    if (link->retire == LINK_CLOSED_BY_PEER)
+        pool__spread_upkeep(host);
+    pool__want_host(host);
+}
+
 static void on_moved(struct link *link, const struct link_transition *transition)
 {
     struct pool_host *host = pool__host_of(link);
@@ -60,6 +69,10 @@ static void on_moved(struct link *link, const struct link_transition *transition
     pool__host_changed(host);
     if (is_socket(from) && !is_socket(to))
         pool__link_gone(pool);
+    if (to == LINK_DRAINING)
+        replace(host, link);
+    if (from == LINK_HANDSHAKING && to == LINK_READY)
+        pool__replaced(host);
     if (pool->observer.transition) {
         struct link_transition told = *transition;
         told.attempt = host->failures;
@@ -115,13 +128,16 @@ static void on_settled(struct link *link, const struct link_end *end)
 
 void pool__retire(struct link *link, enum link_reason reason)
 {
+    pool__replaced_no_more(link);
     link->retire = (uint8_t)reason;
     if (link__state(link) != LINK_READY)
         return; /* looked at again when it is */
-    if (!link__held(link) && !link__is_delivering(link))
+    if (!link__held(link) && !link__is_delivering(link)) {
         link__end(link, reason, 0);
-    else
-        pool__place(link); /* a shared one takes no new leases */
+        return;
+    }
+    pool__place(link); /* a shared one takes no new leases */
+    pool__want_host(pool__host_of(link));
 }
 
 /* It is asked, has missed an answer, or is heard of again. This may be inside a user's call: who waits for it is served
@@ -145,7 +161,20 @@ static void on_many_probes(struct link_core *core, unsigned due)
 
 static void on_aged(struct link *link)
 {
-    pool__retire(link, (enum link_reason)link->retire);
+    enum link_reason reason = (enum link_reason)link->retire;
+
+    if (reason == LINK_DRAINED && pool__is_replaced_first(link)) {
+        link->retire = LINK_NO_REASON;
+        link__arm_ready(link);
+        return;
+    }
+    pool__retire(link, reason);
+}
+
+static void on_ending(struct link *link)
+{
+    pool__replaced_no_more(link);
+    pool__unlist(link);
 }
 
 static void on_rang(struct link_core *core, struct link_node *node)
@@ -267,12 +296,13 @@ static bool over(struct link_core *core)
 static void gone(struct link_core *core);
 
 const struct link_keeper pool__keeper = {
-    .ending = pool__unlist,
+    .ending = on_ending,
     .ended = pool__ended,
     .moved = on_moved,
     .served = on_served,
     .settled = on_settled,
     .lost = pool__lost,
+    .sent_away = pool__sent_away,
     .proven = pool__proven,
     .trusted = on_trusted,
     .many_probes = on_many_probes,

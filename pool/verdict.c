@@ -15,6 +15,12 @@ static bool was_ready(const struct link_end *end)
     return end->from == LINK_READY || end->from == LINK_RESETTING;
 }
 
+/* It had come up: its time to prove itself ran. */
+static bool was_up(const struct link_end *end)
+{
+    return was_ready(end) || end->from == LINK_DRAINING;
+}
+
 /* The link counts as what it was until its state has moved. */
 static unsigned other_attempts(const struct pool_host *host, const struct link_end *end)
 {
@@ -140,7 +146,7 @@ static double count_failure(struct pool_host *host, const struct link_end *end)
         host->last_delay = 0;
         host->died_young = false;
     }
-    host->died_young = host->died_young || was_ready(end);
+    host->died_young = host->died_young || was_up(end);
     count_to_here(host);
     delay = backoff_delay(&host->owner.terms->backoff,
         &(struct backoff_history){.attempt = host->failures,
@@ -158,12 +164,12 @@ static const double no_more_retry = 60;
 static struct link_next failure(struct link *link, struct pool_host *host, const struct link_end *end)
 {
     struct link_next rest = {LINK_EV_END_REST, 0};
-    bool belongs_to_the_last = belongs_to_the_last_failure(host, link, was_ready(end));
+    bool belongs_to_the_last = belongs_to_the_last_failure(host, link, was_up(end));
     double delay;
 
     if (other_attempts(host, end)) { /* the last of them is the verdict */
         host->holding = true;
-        if (was_ready(end) &&
+        if (was_up(end) &&
             !belongs_to_the_last) { /* it was up: those may come up as well, and the gaps grow all the same */
             delay = count_failure(host, end);
             pool__keep_after(host, delay < 0 ? no_more_retry : delay);
@@ -186,6 +192,49 @@ static struct link_next failure(struct link *link, struct pool_host *host, const
     return (struct link_next){LINK_EV_END_RETRY, delay};
 }
 
+static void note_failure(struct pool_host *host, const struct link_end *end)
+{
+    link__note_end(&host->owner, end->reason, end->system_errno);
+    host->failed_at = pool__now(pool__of(host));
+    host->failures_seen++;
+    if (was_up(end) && !others_are_ready(host, end))
+        begin_limit_anew(host);
+}
+
+static bool is_leaving(const struct pool_host *host)
+{
+    const struct pool *pool = pool__of(host);
+
+    return pool->freed || ((pool->draining || host->draining) && !has_waiters(host));
+}
+
+/* The wait for the next try, and the verdict with it, need a link: this one is still open. */
+static void begin_wait(struct pool_host *host, double delay)
+{
+    struct link *probe = pool__link_new(host);
+
+    if (probe) {
+        link__hold(probe, delay);
+        return;
+    }
+    host->failed = false; /* nobody would take it back */
+    host->not_before = pool__now(pool__of(host)) + delay;
+    pool__keep_after(host, delay);
+}
+
+void pool__sent_away(struct link *link, enum link_reason reason)
+{
+    struct pool_host *host = pool__host_of(link);
+    struct link_end end = {.kind = LINK_END_FAILURE, .reason = reason, .from = link__state(link)};
+
+    note_failure(host, &end);
+    if (is_leaving(host))
+        return;
+    struct link_next next = failure(link, host, &end);
+    if (next.event != LINK_EV_END_REST) /* while it is used the host is not given up */
+        begin_wait(host, next.event == LINK_EV_END_OUT ? no_more_retry : next.delay);
+}
+
 struct link_next pool__ended(struct link *link, const struct link_end *end)
 {
     struct pool_host *host = pool__host_of(link);
@@ -197,22 +246,16 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     if (end->from == LINK_CONNECTING && end->reason == LINK_NO_DESCRIPTORS && link->channel.data &&
         pool__make_room(pool__of(host), NULL))
         return rest;
-    if (end->kind != LINK_END_QUIET) {
-        host->owner.last_reason = (uint8_t)end->reason;
-        host->owner.last_errno = end->system_errno;
-        host->failed_at = pool__now(pool__of(host));
-        host->failures_seen++;
-    }
+    if (end->kind != LINK_END_QUIET)
+        note_failure(host, end);
     if (was_opening(end) && end->reason == LINK_TIMED_OUT)
         lower_limit(host);
-    if (end->kind != LINK_END_QUIET && was_ready(end) && !others_are_ready(host, end))
-        begin_limit_anew(host);
-    if (pool__of(host)->freed || ((pool__of(host)->draining || host->draining) && !has_waiters(host)))
+    if (is_leaving(host))
         return rest;
     switch (end->kind) {
     case LINK_END_QUIET:
-        if (end->reason == LINK_CLOSED_BY_PEER || end->reason == LINK_UNEXPECTED_DATA)
-            spread(host, false);
+        if (end->from != LINK_DRAINING && (end->reason == LINK_CLOSED_BY_PEER || end->reason == LINK_UNEXPECTED_DATA))
+            spread(host, false); /* of one that drained the next was looked for then */
         return rest;
     case LINK_END_LOSS:
         spread(host, !others_are_ready(host, end));

@@ -65,7 +65,8 @@ enum link_reason {
     LINK_MADE_ROOM,        /* for another host, or for a fresh link */
     LINK_NO_DESCRIPTORS,   /* the process or the system has none left */
     LINK_NO_MEMORY,
-    LINK_STOPPED, /* link_stop(), link_free(), pool_free(), or nobody waited for the attempt any more */
+    LINK_STOPPED,   /* link_stop(), link_free(), pool_free(), or nobody waited for the attempt any more */
+    LINK_SENT_AWAY, /* the peer took leave of it and said that something is wrong; link_last_reason() has its words */
     LINK_REASONS
 };
 
@@ -170,6 +171,7 @@ struct link_stats {
     uint64_t uses;           /* leases so far */
     uint64_t ignored_events; /* events that meant nothing in the state they met; of a pool's link: its pool's */
     uint64_t stale_events;   /* events of an attempt long over; of its pool's, or driver's, links together */
+    uint64_t connection;     /* its last attempt: another one after each reconnect, never repeated; 0: none yet */
 };
 void link_stats(const struct link *link, struct link_stats *stats, size_t size);
 

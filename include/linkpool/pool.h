@@ -315,6 +315,9 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
 /** The best of its links' states, and BACKOFF (failing) or OFFLINE where it has a verdict; DRAINING when out of
  * service. */
 enum link_state pool_host_state(const struct pool_host *host);
+/** Says in words how it is: its state, its links, the last failure or loss and what the peer, transport or protocol
+ * said of it, the time to the next try. @return as snprintf(). */
+int pool_host_explain(const struct pool_host *host, char *text, size_t n);
 /** The canonical address, borrowed until the host is gone. */
 const char *pool_host_address(const struct pool_host *host);
 

@@ -108,9 +108,18 @@ int protocol_ready(struct protocol_link *pl);
 int protocol_fail(struct protocol_link *pl, enum link_reason reason, const char *text);
 /** Shared: the link can carry so many channels from now on; may be fewer than are in use, and 0. */
 int protocol_set_room(struct protocol_link *pl, unsigned channels);
-/** The peer is leaving: no new channels. Those that `processed` (NULL: none are left out) denies end as safe to repeat.
+/**
+ * The link is led away: it takes no new channels, those out may finish within drain_timeout, and then it ends. May be
+ * called again, to deny more of them, or to give a cause.
+ *
+ * @param processed  those that it denies end now, as safe to repeat; NULL: it denies none.
+ * @param reason     LINK_NO_REASON or LINK_CLOSED_BY_PEER: the peer leaves, and nothing is wrong. LINK_SENT_AWAY, or
+ *                   another fault: that counts as a failure of the host's from now on; how the link ends then says
+ *                   nothing more. LINK_USED_UP, or another end of ours: we leave.
+ * @param text       the peer's words on a fault; copied; may be NULL.
  */
-int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc));
+int protocol_going(struct protocol_link *pl, bool (*processed)(const struct protocol_channel *pc),
+    enum link_reason reason, const char *text);
 /** The answer to one ping() came: its round trip is taken, and an exclusive link may be lent again. (That something
  * came is known without it.) */
 int protocol_pong(struct protocol_link *pl);

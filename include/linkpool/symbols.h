@@ -91,6 +91,7 @@
 #pragma redefine_extname pool_stats linkpool_pool_stats
 #pragma redefine_extname pool_target_add linkpool_pool_target_add
 #pragma redefine_extname pool_target_drain linkpool_pool_target_drain
+#pragma redefine_extname pool_host_explain linkpool_pool_host_explain
 #pragma redefine_extname pool_target_explain linkpool_pool_target_explain
 #pragma redefine_extname pool_target_host linkpool_pool_target_host
 #pragma redefine_extname pool_target_name linkpool_pool_target_name

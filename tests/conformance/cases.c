@@ -231,7 +231,7 @@ static int leave_to(struct protocol_link *pl, unsigned char last)
 
     while ((pc = protocol_next_channel(pl, pc)))
         ((unsigned char *)pc->state)[1] = last;
-    return protocol_going(pl, was_taken);
+    return protocol_going(pl, was_taken, LINK_NO_REASON, NULL);
 }
 
 static int on_frame(struct protocol_link *pl, const unsigned char *frame)

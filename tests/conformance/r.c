@@ -1,6 +1,7 @@
 /* r.c - REFERENCE's R: the retry policy that is the user's to give. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <string.h>
 
 #include "tests/fakes/owner.h"
 #include "tests/fakes/world.h"
@@ -144,6 +145,67 @@ Test(conformance, R3_after_stop_another_host_of_the_target_serves)
     cr_assert(eq(int, pool_host_state(pool_target_host(target, 0)), LINK_OFFLINE));
     cr_assert(eq(uint, testing_peer_attempts(off), 1));
     fake_world_end(&world);
+}
+
+/* ---- R4 ---- */
+
+static enum link_reason reconnecting[8];
+static uint64_t reconnected[8];
+static unsigned n_reconnecting, n_reconnected;
+
+static void note_why(struct fake_owner *owner, const struct fake_told *told)
+{
+    if (!strcmp(told->what, "reconnect"))
+        reconnecting[n_reconnecting++] = link_last_reason(owner->link, NULL, NULL);
+    if (!strcmp(told->what, "connected"))
+        reconnected[n_reconnected++] = fake_link_stats(owner->link).connection;
+}
+
+Test(conformance, R4_the_owner_is_told_reconnecting_reconnected_and_closed_and_why)
+{
+    struct fake_owner owner;
+
+    fake_owner_begin(&owner, TESTING_ACCEPT);
+    fake_owner_gaps(&owner, 1, 2, 60);
+    owner.then = note_why;
+    fake_owner_start(&owner);
+    fake_owner_until(&owner, LINK_READY, 1);
+    fake_owner_settle(&owner);
+    testing_peer_behave(owner.peer, TESTING_REFUSE);
+    testing_peer_cut(owner.peer, LINK_RESET);
+    fake_owner_run(&owner, 1.5); /* an attempt in vain meanwhile */
+    testing_peer_behave(owner.peer, TESTING_ACCEPT);
+    fake_owner_until(&owner, LINK_READY, 10);
+    fake_owner_settle(&owner);
+    link_stop(owner.link);
+    fake_owner_settle(&owner);
+    cr_assert(eq(str, (char *)fake_owner_story(&owner),
+        "connecting connected disconnected reconnect connecting reconnect connecting connected disconnected stopped"));
+    cr_assert(eq(int, fake_owner_told(&owner, "disconnected", 0)->reason, LINK_RESET));
+    cr_assert(eq(uint, n_reconnecting, 2));
+    cr_assert(eq(int, reconnecting[0], LINK_RESET));
+    cr_assert(eq(int, reconnecting[1], LINK_REFUSED));
+    cr_assert(eq(uint, n_reconnected, 2));
+    cr_assert(gt(u64, reconnected[0], 0));
+    cr_assert(gt(u64, reconnected[1], reconnected[0])); /* a new id, of the same link */
+    cr_assert(eq(int, fake_owner_told(&owner, "stopped", 0)->reason, LINK_STOPPED));
+    fake_owner_end(&owner);
+}
+
+Test(conformance, R4_an_owner_whose_policy_gives_up_is_told_closed_with_the_reason)
+{
+    struct fake_owner owner;
+
+    begin_with(&owner, TESTING_ACCEPT, stop_at_once);
+    fake_owner_start(&owner);
+    fake_owner_until(&owner, LINK_READY, 1);
+    fake_owner_settle(&owner);
+    testing_peer_cut(owner.peer, LINK_CLOSED_BY_PEER);
+    fake_owner_run(&owner, 1);
+    cr_assert(eq(str, (char *)fake_owner_story(&owner), "connecting connected disconnected stopped"));
+    cr_assert(eq(int, fake_owner_told(&owner, "disconnected", 0)->reason, LINK_CLOSED_BY_PEER));
+    cr_assert(eq(int, fake_owner_told(&owner, "stopped", 0)->reason, LINK_CLOSED_BY_PEER));
+    fake_owner_end(&owner);
 }
 
 /* ---- R6 ---- */

@@ -237,7 +237,7 @@ void fake_calls_end(unsigned i, bool safe_to_repeat)
 
 void fake_calls_going(bool (*processed)(const struct protocol_channel *pc))
 {
-    protocol_going(latest(), processed);
+    protocol_going(latest(), processed, LINK_NO_REASON, NULL);
 }
 
 /* ---- the server ---- */

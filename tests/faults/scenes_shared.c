@@ -96,7 +96,7 @@ static int on_word(struct protocol_link *pl, unsigned events)
     case 'r': /* more room */
         return protocol_set_room(pl, 20);
     case 'g':
-        return protocol_going(pl, NULL);
+        return protocol_going(pl, NULL, LINK_NO_REASON, NULL);
     case 'e':
         return pc ? protocol_end(pc, LINK_PROTOCOL_ERROR, true) : 0;
     case 'f':

@@ -381,6 +381,15 @@ void call_pool_target_state(struct cell *cell)
     EXPECT(pool_target_state(cell->target), closed ? LINK_CLOSED : LINK_IDLE);
 }
 
+void call_pool_host_explain(struct cell *cell)
+{
+    char text[400];
+    int length = pool_host_explain(cell->host, text, sizeof text);
+
+    EXPECT(strlen(text), length);
+    EXPECT(strncmp(text, pool_host_address(cell->host), strlen(pool_host_address(cell->host))), 0);
+}
+
 void call_pool_target_explain(struct cell *cell)
 {
     char text[400];

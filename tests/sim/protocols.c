@@ -184,7 +184,7 @@ static int going(struct protocol_link *pl, uint32_t to)
             break;
         }
     begun_to = to;
-    return protocol_going(pl, is_begun);
+    return protocol_going(pl, is_begun, LINK_NO_REASON, NULL);
 }
 
 static int of_stream(struct protocol_link *pl, const struct frame *f)

@@ -574,14 +574,14 @@ Test(cover_link, a_peer_that_leaves_says_which_channels_it_has_served)
         fake_hold(&world, &users[i], ADDRESS);
     looked_at = 0;
     cr_assert(eq(int, protocol_end(protocol_next_channel(the_link, NULL), LINK_RESET, true), 0)); /* one is over */
-    cr_assert(eq(int, protocol_going(the_link, first_was_processed), 0));
+    cr_assert(eq(int, protocol_going(the_link, first_was_processed, LINK_NO_REASON, NULL), 0));
     cr_assert(eq(uint, looked_at, 2));
     fake_run(&world, 0.1);
     cr_assert(eq(uint, users[1].closed + users[2].closed, 1));
     cr_assert(eq(int, (int)fake_link_stats(the_link->link).state, LINK_DRAINING));
     cr_assert(gt(dbl, fake_link_stats(the_link->link).age, 0));
-    cr_assert(eq(int, protocol_going(the_link, NULL), 0)); /* told again, nothing more follows */
-    cr_assert(eq(int, protocol_ready(the_link), 0));       /* nor of a late "ready" */
+    cr_assert(eq(int, protocol_going(the_link, NULL, LINK_NO_REASON, NULL), 0)); /* told again, nothing more follows */
+    cr_assert(eq(int, protocol_ready(the_link), 0));                             /* nor of a late "ready" */
     fake_world_end(&world);
 }
 

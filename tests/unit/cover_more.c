@@ -206,7 +206,7 @@ Test(cover_more, whom_a_leaving_peer_has_served_is_asked_of_shared_links_alone)
     fake_echo(&world, ADDRESS);
     fake_world_open(&world);
     fake_hold(&world, &user, ADDRESS);
-    cr_assert(eq(int, protocol_going(the_link, never), 0));
+    cr_assert(eq(int, protocol_going(the_link, never, LINK_NO_REASON, NULL), 0));
     cr_assert(eq(uint, user.closed, 0));
     fake_give_back(&user);
     cr_assert(eq(uint, fake_stats(&world).links, 0));

@@ -266,7 +266,7 @@ Test(cover_options, handles_that_are_none_change_nothing)
     driver_free(NULL);
     cr_assert(eq(int, protocol_ready(NULL), LINKPOOL_ELOST));
     cr_assert(eq(int, protocol_set_room(NULL, 1), LINKPOOL_ELOST));
-    cr_assert(eq(int, protocol_going(NULL, NULL), LINKPOOL_ELOST));
+    cr_assert(eq(int, protocol_going(NULL, NULL, LINK_NO_REASON, NULL), LINKPOOL_ELOST));
     cr_assert(eq(int, protocol_fail(NULL, LINK_RESET, NULL), LINKPOOL_ELOST));
     cr_assert(eq(int, transport_lost(NULL, LINK_RESET, 0, NULL), LINKPOOL_ELOST));
 }

@@ -269,7 +269,7 @@ static void hold_what_leaves(struct fake_world *world, struct fake_user *user, c
     world->host.protocol = &leaving;
     fake_world_open(world);
     fake_hold(world, user, ADDRESS);
-    cr_assert(eq(int, protocol_going(the_link, NULL), 0));
+    cr_assert(eq(int, protocol_going(the_link, NULL, LINK_NO_REASON, NULL), 0));
 }
 
 Test(cover_pool, an_exclusive_link_whose_peer_leaves_ends_when_it_comes_back)

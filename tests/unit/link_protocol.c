@@ -158,7 +158,7 @@ Test(link_protocol, a_write_that_did_not_all_go_is_followed_by_input_when_there_
 
 static int leave_at_once(struct protocol_link *pl)
 {
-    return protocol_going(pl, NULL);
+    return protocol_going(pl, NULL, LINK_NO_REASON, NULL);
 }
 
 Test(link_protocol, a_peer_that_leaves_before_it_has_come_is_a_failure)
@@ -183,7 +183,7 @@ Test(link_protocol, call_ups_with_an_attempt_that_is_over_answer_lost)
     cr_assert(eq(int, protocol_ready(NULL), LINKPOOL_ELOST));
     cr_assert(eq(int, protocol_fail(NULL, LINK_PROTOCOL_ERROR, "no"), LINKPOOL_ELOST));
     cr_assert(eq(int, protocol_set_room(NULL, 1), LINKPOOL_ELOST));
-    cr_assert(eq(int, protocol_going(NULL, NULL), LINKPOOL_ELOST));
+    cr_assert(eq(int, protocol_going(NULL, NULL, LINK_NO_REASON, NULL), LINKPOOL_ELOST));
     cr_assert(eq(int, protocol_pong(NULL), LINKPOOL_ELOST));
     cr_assert(eq(int, transport_lost(NULL, LINK_RESET, 0, NULL), LINKPOOL_ELOST));
 }
@@ -342,9 +342,10 @@ static void announce(bool (*processed)(const struct protocol_channel *pc), doubl
     fake_owner_start(&owner);
     fake_owner_until(&owner, LINK_READY, 1);
     fake_owner_run(&owner, 1);
-    cr_assert(eq(int, protocol_going(now_of_attempt(), processed), 0));
+    cr_assert(eq(int, protocol_going(now_of_attempt(), processed, LINK_NO_REASON, NULL), 0));
     cr_assert(eq(int, link_state(owner.link), LINK_DRAINING));
-    cr_assert(eq(int, protocol_going(now_of_attempt(), processed), 0)); /* a second notice changes nothing */
+    cr_assert(eq(int, protocol_going(now_of_attempt(), processed, LINK_NO_REASON, NULL),
+        0)); /* a second notice changes nothing */
     if (lasts > 0) {
         fake_owner_run(&owner, lasts - 0.001);
         cr_assert(eq(int, link_state(owner.link), LINK_DRAINING));

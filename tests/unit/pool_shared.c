@@ -41,7 +41,7 @@ static void announce(bool (*processed)(const struct protocol_channel *pc))
     struct protocol_link *pl = protocol_attempt_link(attempt);
 
     cr_assert(ne(ptr, pl, NULL));
-    cr_assert(eq(int, protocol_going(pl, processed), 0));
+    cr_assert(eq(int, protocol_going(pl, processed, LINK_NO_REASON, NULL), 0));
 }
 
 /* ---- its room ---- */

@@ -294,7 +294,7 @@ Test(review_link, a_winner_that_the_leaving_peer_denies_is_not_given_the_leaving
     cr_assert(eq(int, fake_ask(&world, &users[1], a), POOL_PENDING));
     fake_settle(&world);
     fake_give_back(&users[0]);
-    protocol_going(protocol_attempt_link(attempts[0]), none_was);
+    protocol_going(protocol_attempt_link(attempts[0]), none_was, LINK_NO_REASON, NULL);
     fake_run(&world, 1);
     cr_assert(eq(int, users[1].status, POOL_READY));
     cr_assert(eq(uint, testing_peer_accepted(peer), 2));
@@ -309,7 +309,7 @@ static int leave_when_idle(struct protocol_link *pl)
     char bytes[8];
 
     protocol_read(pl, bytes, sizeof bytes);
-    protocol_going(pl, NULL);
+    protocol_going(pl, NULL, LINK_NO_REASON, NULL);
     return 1;
 }
 

@@ -314,7 +314,7 @@ static void call_up_at_the_end(struct protocol_link *pl)
 
 static int go(struct protocol_link *pl)
 {
-    return protocol_going(pl, NULL);
+    return protocol_going(pl, NULL, LINK_NO_REASON, NULL);
 }
 
 static int wait_for_ever(struct protocol_link *pl)

@@ -71,7 +71,7 @@ static int take(struct protocol_link *pl, const unsigned char *frame)
     case MUX_PONG:
         return protocol_pong(pl);
     case MUX_GOING:
-        return protocol_going(pl, NULL);
+        return protocol_going(pl, NULL, LINK_NO_REASON, NULL);
     case MUX_NOTICE:
         counts(pl)->notices++;
         return 0;
