@@ -42,17 +42,19 @@ struct alone {
     unsigned reconnects;
     bool wanted; /* link_start() was called: the attempt begins at the end of this turn */
     bool was_ready, freed;
-    int fault_errno; /* of link->fault */
+    bool starts_over; /* its attempt is given up, and that is no failure */
+    int fault_errno;  /* of link->fault */
     struct note notes[NOTES];
     unsigned n_notes;
     struct alone *prev, *next, **list; /* in its core's `waiting` or `telling`, or in none */
+    struct alone *all_prev, *all_next; /* in its core's `all` */
     size_t size;                       /* of this block; texts follow */
 };
 
 /** The core of all links on their own of one driver. */
 struct alone_core {
     struct link_core core; /* first */
-    unsigned n;            /* links */
+    struct alone *all;
     struct alone *waiting; /* have something to be told, or to begin, at the end of the turn */
     struct alone *telling; /* the same, of the turn that ends now */
 };
@@ -105,12 +107,20 @@ static void count_failure(struct alone *alone, const struct link_end *end)
     alone->history.reason = (int)end->reason;
 }
 
+/* Soon, but not all that heard of it in the same instant. */
+static double soon(const struct alone *alone)
+{
+    return alone->terms.backoff.reconnect_spread * link__draw(alone->owner.core);
+}
+
 static struct link_next on_ended(struct link *link, const struct link_end *end)
 {
     struct alone *alone = of(link);
     bool had_been_ready = end->from >= LINK_READY; /* what ends is open */
     double delay;
 
+    if (alone->starts_over)
+        return (struct link_next){LINK_EV_END_RETRY, alone->history.last_delay = soon(alone)};
     link__note_end(&alone->owner, end->reason, end->system_errno);
     if (had_been_ready)
         alone->lost_at = link__now(alone->owner.core);
@@ -188,6 +198,13 @@ static void on_faulted(struct link *link, int system_errno)
     enlist(of(link));
 }
 
+/* A channel that its peer ended on a link in doubt is followed by the next once that is over. */
+static void on_trusted(struct link *link)
+{
+    if (link__state(link) == LINK_READY && !(link->bits & LINK_ENDING) && !link->tells && !of(link)->freed)
+        on_served(link);
+}
+
 static void on_proven(struct link *link)
 {
     of(link)->history = (struct backoff_history){0};
@@ -207,6 +224,14 @@ static void on_aged(struct link *link)
 static void on_rang(struct link_core *core, struct link_node *node)
 {
     (void)core, (void)node;
+}
+
+static void on_slept(struct link_core *core)
+{
+    struct alone *alone;
+
+    DL_FOREACH2(((struct alone_core *)core)->all, alone, all_next)
+    link_network_changed(alone->link);
 }
 
 /* ---- telling ---- */
@@ -314,7 +339,7 @@ static void on_buried(struct link_owner *owner)
 
 static bool on_over(struct link_core *core)
 {
-    return !((struct alone_core *)core)->n && !core->dead;
+    return !((struct alone_core *)core)->all && !core->dead;
 }
 
 static void on_gone(struct link_core *core)
@@ -333,10 +358,12 @@ static const struct link_keeper alone_keeper = {
     .lost = on_lost,
     .faulted = on_faulted,
     .proven = on_proven,
+    .trusted = on_trusted,
     .retry = on_retry,
     .aged = on_aged,
     .rang = on_rang,
     .turn = on_turn,
+    .slept = on_slept,
     .buried = on_buried,
     .over = on_over,
     .gone = on_gone,
@@ -432,7 +459,7 @@ struct link *link_new(struct driver *driver, const char *address, const struct l
         }
     }
     if (alone)
-        ((struct alone_core *)core)->n++;
+        DL_APPEND2(((struct alone_core *)core)->all, alone, all_prev, all_next);
     link__leave(core); /* without links it goes again */
     if (!alone)
         errno = ENOMEM;
@@ -479,6 +506,37 @@ void link_stop(struct link *link)
     link__leave(core);
 }
 
+/* One that rests stays so; one whose attempt is about to begin begins it anyway. */
+static void begin_soon(struct alone *alone)
+{
+    struct link *link = alone->link;
+
+    alone->history = (struct backoff_history){0};
+    alone->starts_over = true;
+    if (link__is_opening(link))
+        link__end(link, LINK_STOPPED, 0);
+    else if (link__state(link) == LINK_BACKOFF && !alone->wanted)
+        link__timer_set(link__core(link), &link->timer, link__now(link__core(link)) + soon(alone));
+    alone->starts_over = false;
+}
+
+int link_network_changed(struct link *link)
+{
+    struct link_core *core = link__core(link);
+
+    if (!is_alone(link))
+        return LINKPOOL_ESTATE;
+    if (of(link)->freed)
+        return 0;
+    link__enter(core);
+    if (link__state(link) == LINK_READY)
+        link__doubt(link);
+    else
+        begin_soon(of(link));
+    link__leave(core);
+    return 0;
+}
+
 void link_free(struct link *link)
 {
     if (!link || !is_alone(link) || of(link)->freed)
@@ -493,7 +551,7 @@ void link_free(struct link *link)
     link->tells = 0; /* nobody will be told */
     delist(alone);
     link__free(link);
-    core_of(alone)->n--;
+    DL_DELETE2(core_of(alone)->all, alone, all_prev, all_next);
     link__leave(core);
 }
 

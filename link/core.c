@@ -84,6 +84,15 @@ static void on_later(struct driver *driver)
     link__leave(core);
 }
 
+static void on_slept(struct driver *driver)
+{
+    struct link_core *core = driver->owner;
+
+    link__enter(core);
+    core->keeper->slept(core);
+    link__leave(core);
+}
+
 void link__core_init(
     struct link_core *core, struct driver *driver, const struct linkpool_env *env, const struct link_keeper *keeper)
 {
@@ -91,6 +100,7 @@ void link__core_init(
     driver->owner = core;
     driver->on_alarm = on_alarm;
     driver->on_later = on_later;
+    driver->on_slept = on_slept;
 }
 
 static void free_dead(struct link_core *core)
@@ -116,7 +126,7 @@ void link__core_free(struct link_core *core)
     link__heap_free(&core->timers, core->env);
     core->driver->ops->alarm(core->driver, INFINITY);
     core->driver->owner = NULL;
-    core->driver->on_alarm = core->driver->on_later = NULL;
+    core->driver->on_alarm = core->driver->on_later = core->driver->on_slept = NULL;
 }
 
 void link__leave(struct link_core *core)

@@ -67,8 +67,10 @@ struct driver_ev {
     struct ev_prepare told; /* the same */
     struct ev_timer alarm;  /* active: rings at `rings_at`; that may be before `due`, never after it */
     struct ev_idle
-        later;  /* pending: on_later at the end of this turn; active: after the next poll, which does not block */
-    double due; /* as asked; INFINITY: no alarm */
+        later;      /* pending: on_later at the end of this turn; active: after the next poll, which does not block */
+    double asleep;  /* seconds that the machine has slept so far: what its clocks differ by */
+    double look_at; /* when that is looked at again */
+    double due;     /* as asked; INFINITY: no alarm */
     double rings_at;
     int numbers;             /* libev has grown for descriptors below this */
     struct watched *watched; /* dense; what driver_free() has to stop */
@@ -97,6 +99,19 @@ static double monotonic(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/** How long the machine has slept so far, of which CLOCK_MONOTONIC knows nothing; never more than it has: the later
+ * clock is read last, so that a pause between the two only makes it less. 0 where no clock counts it. */
+static double time_asleep(void)
+{
+#ifdef CLOCK_BOOTTIME
+    struct timespec t;
+
+    if (clock_gettime(CLOCK_BOOTTIME, &t) == 0)
+        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9 - monotonic();
+#endif
+    return 0;
 }
 
 static void release(struct driver_ev *d)
@@ -319,6 +334,25 @@ static void on_ring(struct ev_loop *loop, struct ev_timer *timer, int events)
     leave(d);
 }
 
+/* Sleep. */
+
+/* Seconds between two looks: a loop without a pause pays for ten a second, and one that blocked looks at once. */
+static const double look_interval = 0.1;
+
+static void look_for_sleep(struct driver_ev *d)
+{
+    double asleep = time_asleep(), slept = asleep - d->asleep;
+
+    d->look_at = d->driver.now + look_interval;
+    if (slept > 0)
+        d->asleep = asleep;
+    if (slept < DRIVER_SLEPT || !d->driver.on_slept)
+        return;
+    enter(d);
+    d->driver.on_slept(&d->driver);
+    leave(d);
+}
+
 /* Turns. */
 
 /* All that came with the last poll has been told. */
@@ -343,6 +377,8 @@ static void on_poll(struct ev_loop *loop, struct ev_check *clock, int events)
         ev_idle_stop(loop, &d->later);
         ev_feed_event(loop, &d->later, EV_CUSTOM);
     }
+    if (d->driver.now >= d->look_at)
+        look_for_sleep(d);
 }
 
 /**
@@ -421,6 +457,7 @@ struct driver *driver_ev_new(struct ev_loop *loop)
     if (!d)
         return NULL;
     d->driver = (struct driver){.ops = &ops, .now = monotonic()};
+    d->asleep = time_asleep();
     d->loop = loop;
     if (reserve_numbers(d, RESERVED) < 0 || reserve_events(d, RESERVED) < 0) {
         free(d);

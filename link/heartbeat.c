@@ -17,8 +17,7 @@ static struct link_heartbeat *of(const struct link *link)
 /* Whether, or after which others, it is lent has changed. */
 static void tell_trust(struct link *link)
 {
-    if (link__core(link)->keeper->trusted)
-        link__core(link)->keeper->trusted(link);
+    link__core(link)->keeper->trusted(link);
 }
 
 /* One that is only waiting for its holders is still asked: they want to know. Where it is drained, they have a time. */
@@ -181,20 +180,22 @@ void link__heartbeat_stats(const struct link_core *core, struct heartbeat_stats 
 void link__heard(struct link *link)
 {
     struct link_heartbeat *heartbeat = of(link);
-    bool was_suspect = link__is_suspect(link);
+    bool was_suspect = link__is_suspect(link), was_doubted;
 
     if (!heartbeat)
         return;
     heartbeat->heard_at = link__now(link__core(link));
     if (!heartbeat->asking && !was_suspect)
         return;
+    was_doubted = heartbeat->doubt == DOUBT_ASKED; /* what comes before it was asked may be of before the change */
+    if (was_doubted)
+        heartbeat->doubt = DOUBT_NONE;
     heartbeat->asking = false;
     heartbeat->history.misses = 0;
     heartbeat->history.streak++;
-    if (was_suspect) {
-        link__core(link)->heartbeat.transitions++;
+    link__core(link)->heartbeat.transitions += was_suspect;
+    if (was_suspect || was_doubted)
         tell_trust(link);
-    }
     link__heartbeat_sooner(link);
     link__drained(link);
 }
@@ -247,6 +248,27 @@ int protocol_ping_less(struct protocol_link *pl)
     return 0;
 }
 
+/* ---- doubt ---- */
+
+/* The answer of a probe under way may have come before the change: it is not waited for any more. */
+bool link__doubt(struct link *link)
+{
+    struct link_heartbeat *heartbeat = of(link);
+
+    if (!heartbeat || !link->owner->protocol->ping || link->owner->terms->heartbeat.interval <= 0)
+        return false;
+    heartbeat->doubt = DOUBT_CAST;
+    heartbeat->asking = false;
+    tell_trust(link);
+    link__heartbeat_sooner(link);
+    return true;
+}
+
+static bool must_ask(const struct link *link)
+{
+    return of(link)->doubt == DOUBT_CAST && may_ask(link);
+}
+
 /* ---- what is due ---- */
 
 /* A link leased whole is not asked, but its silence may be bounded, from when on it is leased. */
@@ -274,7 +296,9 @@ double link__heartbeat_due(const struct link *link)
 
     if (!of(link))
         return due;
-    if (awaits(link))
+    if (must_ask(link))
+        due = link__now(link__core(link));
+    else if (awaits(link))
         due = link__answer_due(link);
     else if (may_ask(link))
         due = next_probe(link);
@@ -291,6 +315,8 @@ static void ask(struct link *link)
     heartbeat->sent_at = link__now(core);
     heartbeat->asking = true;
     heartbeat->owed++;
+    if (heartbeat->doubt)
+        heartbeat->doubt = DOUBT_ASKED;
     heartbeat->history.probes++;
     heartbeat->history.eased = link->owner->eased;
     if (!link__is_shared(link))
@@ -302,11 +328,12 @@ static bool miss(struct link *link)
 {
     struct link_core *core = link__core(link);
     struct link_heartbeat *heartbeat = of(link);
+    bool is_worth_more = link__held(link) || !heartbeat->doubt; /* else another is cheaper than to ask again */
 
     heartbeat->asking = false;
     heartbeat->history.streak = 0;
     count_miss(core);
-    if (++heartbeat->history.misses >= link->owner->terms->heartbeat.misses) {
+    if (++heartbeat->history.misses >= link->owner->terms->heartbeat.misses || !is_worth_more) {
         link__end(link, LINK_HEARTBEAT_LOST, 0);
         return false;
     }
@@ -341,9 +368,9 @@ bool link__heartbeat_rang(struct link *link)
         link__end(link, LINK_HEARTBEAT_LOST, 0);
         return false;
     }
-    if (awaits(link) && link__answer_due(link) <= now && !end_wait(link))
+    if (!must_ask(link) && awaits(link) && link__answer_due(link) <= now && !end_wait(link))
         return false;
-    if (!awaits(link) && may_ask(link) && next_probe(link) <= now)
+    if (must_ask(link) || (!awaits(link) && may_ask(link) && next_probe(link) <= now))
         ask(link);
     return link->fsm.generation == attempt && link__state(link) == LINK_READY;
 }

@@ -33,20 +33,28 @@ struct link_heartbeat {
     double sent_at;                   /* the last probe */
     double held_at;                   /* from when on somebody holds it */
     unsigned owed;                    /* answers that protocol_pong() has not told of */
-    bool asking;                      /* nothing came since the last probe was sent, and its time is not up */
-    bool unarmed;                     /* the timer was set while it was leased whole, and knows of no probe */
+    bool asking : 1;                  /* nothing came since the last probe was sent, and its time is not up */
+    bool unarmed : 1;                 /* the timer was set while it was leased whole, and knows of no probe */
+    uint8_t doubt;                    /* enum link_doubt */
+};
+
+enum link_doubt {
+    DOUBT_NONE,
+    DOUBT_CAST, /* what was known of it is of a time before the network changed: it is to be asked */
+    DOUBT_ASKED /* it has been since */
 };
 
 void link__heartbeat_stats(const struct link_core *core, struct heartbeat_stats *stats);
 struct heartbeat_policy link__heartbeat_whole(const struct heartbeat_policy *given);
 
 /* All of them do nothing where a link has none. */
-void link__heartbeat_reset(struct link *link);       /* a new attempt: nothing is known of it */
-void link__heartbeat_begin(struct link *link);       /* READY */
-void link__heartbeat_lent(struct link *link);        /* somebody holds it from now on */
-void link__heartbeat_armed(struct link *link);       /* READY: the timer was set for what is due */
-void link__heartbeat_sooner(struct link *link);      /* READY: the timer rings in time for what is due */
-void link__heard(struct link *link);                 /* something came */
+void link__heartbeat_reset(struct link *link);  /* a new attempt: nothing is known of it */
+void link__heartbeat_begin(struct link *link);  /* READY */
+void link__heartbeat_lent(struct link *link);   /* somebody holds it from now on */
+void link__heartbeat_armed(struct link *link);  /* READY: the timer was set for what is due */
+void link__heartbeat_sooner(struct link *link); /* READY: the timer rings in time for what is due */
+void link__heard(struct link *link);            /* something came */
+bool link__doubt(struct link *link);            /* asks it soon, before it is lent again; false: it cannot be asked */
 double link__heartbeat_due(const struct link *link); /* INFINITY: never */
 bool link__heartbeat_rang(struct link *link);        /* READY: does what is due; false: the link has ended */
 double link__answer_due(const struct link *link);    /* of the probe under way; -INFINITY: there is none */

@@ -225,12 +225,13 @@ struct link_keeper {
      * or has for no fault. NULL: it counts at its end. */
     void (*sent_away)(struct link *link, enum link_reason reason);
     void (*proven)(struct link *link);  /* READY for stable_after */
-    void (*trusted)(struct link *link); /* it is asked, has missed an answer, or is heard of again; may be NULL */
+    void (*trusted)(struct link *link); /* it is asked or doubted, has missed an answer, or is heard of again */
     void (*many_probes)(struct link_core *core, unsigned due); /* so many were due at once; may be NULL */
     void (*retry)(struct link *link);                          /* the retry timer rang */
     void (*aged)(struct link *link);                           /* max_age, or `retire` was set: see link__retire_at() */
     void (*rang)(struct link_core *core, struct link_node *node); /* a timer of the keeper's own */
     void (*turn)(struct link_core *core);                         /* the end of a turn */
+    void (*slept)(struct link_core *core);                        /* the machine, for a while */
     void (*buried)(struct link_owner *owner);                     /* the memory of one of its links has gone */
     bool (*over)(struct link_core *core); /* depth is 0: true when the core is to be freed; then gone() is called */
     void (*gone)(struct link_core *core);
@@ -319,15 +320,23 @@ static inline bool link__owes(const struct link *link) /* exclusive: whoever had
 {
     return link->bits & LINK_HEARS && link__heartbeat(link)->owed;
 }
+static inline bool link__is_doubted(const struct link *link) /* lent to nobody until it has answered: link__doubt() */
+{
+    return link->bits & LINK_HEARS && link__heartbeat(link)->doubt;
+}
 static inline bool link__is_delivering(const struct link *link)
 {
     return link__is_shared(link) && link__shared(link)->delivering;
 }
-static inline bool link__has_room(const struct link *link)
+static inline bool link__is_full(const struct link *link) /* shared: its peer takes nobody more just now */
 {
-    if (link__is_shared(link))
-        return link__shared(link)->n_used < link__shared(link)->room;
-    return link->channel.state == CHANNEL_FREE && !link__owes(link);
+    return link__shared(link)->n_used >= link__shared(link)->room;
+}
+static inline bool link__has_room(const struct link *link) /* for one more lease */
+{
+    if (link__is_doubted(link))
+        return false;
+    return link__is_shared(link) ? !link__is_full(link) : link->channel.state == CHANNEL_FREE && !link__owes(link);
 }
 static inline unsigned link__held(const struct link *link) /* channels out, those that are over and untold included */
 {
@@ -351,7 +360,7 @@ static inline struct channel *link__lease_whole(struct link *link, struct pool_l
 static inline bool link__is_spotless(const struct link *link)
 {
     return !(link->bits & (LINK_SHUT | LINK_PRIVATE | LINK_UNREAD | LINK_SENT_LAST | LINK_LENT)) && !link->fault &&
-           !link->retire && link->fsm.state == LINK_READY && link->interest == LINKPOOL_READ;
+           !link->retire && link->fsm.state == LINK_READY && link->interest == LINKPOOL_READ && !link__is_doubted(link);
 }
 
 /* A read that came short in this turn has emptied the socket; one that filled its buffer may have left something. */

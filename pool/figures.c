@@ -31,6 +31,7 @@ void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size)
         .opened = pool->opened,
         .reused = pool->acquired_ready + pool->acquired_waited - pool->first_uses,
         .peeked = pool->peeked,
+        .network_changes = pool->network_changes,
         .ignored_events = pool->core.counts.ignored + pool->core.counts.impossible,
         .stale_events = pool->core.counts.stale};
 

@@ -227,6 +227,7 @@ struct pool {
     char refusal[256];
     uint64_t acquired_ready, acquired_waited, failed_fast, timed_out, full, cancelled, opened, peeked;
     uint64_t first_uses; /* leases of a link that had not served before */
+    uint64_t network_changes;
     uint64_t wait_histogram[32];
     struct fanout_state *groups; /* utlist: decided, in order, and to be told */
     size_t call_bytes;           /* of the requests of calls that no protocol has taken yet */
@@ -435,6 +436,7 @@ void pool__succeeded(struct link *link);
 void pool__retry(struct link *link);
 void pool__proven(struct link *link);
 void pool__reset_host_backoff(struct pool_host *host);
+void pool__begin_anew(struct pool_host *host);    /* the same, and its next attempt waits a draw, as after a loss */
 void pool__bring_back(struct pool_host *host);    /* into service, with a first link ahead of use */
 void pool__spread_upkeep(struct pool_host *host); /* what is kept up waits a draw of reconnect_spread */
 /* What is kept up is not opened for so long, or longer where that was said before. */

@@ -157,7 +157,7 @@ static bool wants(const struct pool_line *line)
  * stays: the next would be like it. */
 static bool is_in_the_way(const struct link *link)
 {
-    return link__is_shared(link) && !link__has_room(link) && link->uses;
+    return link__is_shared(link) && link__is_full(link) && link->uses;
 }
 
 static struct link *link_in_the_way(const struct pool_host *host)

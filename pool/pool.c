@@ -295,6 +295,11 @@ static bool over(struct link_core *core)
 
 static void gone(struct link_core *core);
 
+static void on_slept(struct link_core *core)
+{
+    pool_network_changed(of(core));
+}
+
 const struct link_keeper pool__keeper = {
     .ending = on_ending,
     .ended = pool__ended,
@@ -310,6 +315,7 @@ const struct link_keeper pool__keeper = {
     .aged = on_aged,
     .rang = on_rang,
     .turn = turn,
+    .slept = on_slept,
     .buried = on_buried,
     .over = over,
     .gone = gone,

@@ -343,6 +343,16 @@ void pool__reset_host_backoff(struct pool_host *host)
     pool__want_host(host);
 }
 
+void pool__begin_anew(struct pool_host *host)
+{
+    unsigned first = pool__options(host)->first_connecting;
+
+    pool__reset_host_backoff(host);
+    if (host->connect_limit < first) /* it was lowered by what is in doubt */
+        set_limit(host, first);
+    spread(host, true);
+}
+
 void pool__bring_back(struct pool_host *host)
 {
     host->failed = host->failed && host->lists[PLACE_RESTING];

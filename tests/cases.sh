@@ -14,7 +14,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
 of_cases='^(T|[VX][A-Z])[0-9]+$'
-kinds='^(names|tls|http2|heartbeat|framed|preconnect|outliers|health|proxy|offered|design):$'
+kinds='^(names|tls|http2|framed|preconnect|outliers|health|proxy|offered|design):$'
 "$tests/ids_list.sh" all >"$work/ids"
 awk '/^[A-Z]+[0-9]+ / { print $1, $2 }' "$tests/conformance/not-applicable.txt" >"$work/excused"
 

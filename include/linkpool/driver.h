@@ -74,7 +74,14 @@ struct driver {
     void (*on_alarm)(
         struct driver *driver); /* NULL, as the next: nobody owns it, or no longer; what was asked for is dropped */
     void (*on_later)(struct driver *driver);
+    /** Time went on that `now` has not counted, DRIVER_SLEPT seconds or more: the machine slept. Told before what came
+     * with the poll in which the driver finds out. NULL: nobody wants to know; a driver that cannot tell never calls
+     * it. */
+    void (*on_slept)(struct driver *driver);
 };
+
+/** Seconds of sleep that are told of: less than a second of it is what clocks are set by. */
+#define DRIVER_SLEPT 1.0
 
 /**
  * Makes a driver on a libev loop. Several may share one loop.

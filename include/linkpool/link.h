@@ -135,6 +135,19 @@ struct link *link_new(struct driver *driver, const char *address, const struct l
  * frees. */
 int link_start(struct link *link);
 
+/**
+ * Says that the network may be another one, as pool_network_changed() does for a pool; a sleep of the machine is
+ * noticed without it.
+ *
+ * READY: it is asked for a sign of life at once, and ends as the policy of its heartbeat says; without a ping or a
+ * heartbeat, and while it is exclusive, its owner's own use is what finds out. In backoff, or during an attempt, its
+ * failures are forgotten and it tries anew, after a draw of the policy's reconnect_spread; an attempt that is given up
+ * for that is told as `reconnect` of number 0. IDLE and OFFLINE: nothing happens.
+ *
+ * @return 0, or LINKPOOL_ESTATE: it is a link of a pool.
+ */
+int link_network_changed(struct link *link);
+
 /** Ends whatever is under way, at once, and rests in IDLE: no retry follows. Twice is safe. */
 void link_stop(struct link *link);
 

@@ -233,6 +233,24 @@ int pool_drain(struct pool *pool, double timeout, void (*done)(struct pool *pool
 /** Forgets every host's failures and tries now where somebody waits. OFFLINE hosts stay so. */
 void pool_reset_backoff(struct pool *pool);
 
+/**
+ * Says that the network may be another one: an address was lost or gained, a tunnel came up, the machine slept. (A
+ * sleep of a second or more is noticed without it, with the first turn of the loop after it, where the system has a
+ * clock that counts it.)
+ *
+ * What is known of links is doubted. One whose protocol can ask is asked at once, and is lent to nobody until it has
+ * answered: leases wait for it, or for another that is opened meanwhile. Channels that are out stay with their holders;
+ * of a link that is leased whole its holder finds out, and it is asked when it comes back. One that nobody holds ends
+ * with the first answer it misses, others as the heartbeat's policy says. A link that cannot be asked (no ping, or no
+ * heartbeat) ends at once, or when its holders give it back: as LINK_DRAINED.
+ *
+ * Attempts under way are given up, and made anew where somebody waits or links are kept up. As after
+ * pool_reset_backoff() failures are forgotten and OFFLINE hosts stay so; but each host's next attempt waits a draw of
+ * its policy's reconnect_spread, so that not all dial in the same instant. Many calls in a row cost no more than one
+ * but for what each asks: tell of changes, not of each packet of news about them.
+ */
+void pool_network_changed(struct pool *pool);
+
 /** In a child after fork(): forgets links and leases without a byte on the wire and without a callback. Leases are over
  *  (LINKPOOL_ECLOSED). Call it before the loop runs, and ev_loop_fork() for the loop; the pool can be used again, or
  * freed. */
@@ -438,6 +456,7 @@ struct pool_stats {
     uint64_t wait_histogram[32]; /* waits, told or failed: [0] under 1 us, [i] from 2^(i-1) us to 2^i us, the last all
                                     above */
     struct heartbeat_stats heartbeat;
+    uint64_t network_changes; /* calls of pool_network_changed(), and sleeps of the machine that were noticed */
 };
 void pool_stats(const struct pool *pool, struct pool_stats *stats, size_t size);
 

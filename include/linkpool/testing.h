@@ -116,6 +116,13 @@ bool testing_run_until(struct testing *t, bool (*reached)(void *data), void *dat
 /** Whether a run was ever given up because something spun: over a million turns in which time stood still. */
 bool testing_stuck(const struct testing *t);
 
+/**
+ * The machine sleeps for so long, the peers with it: the clock stands still, and each driver tells its owner with its
+ * next turn that time went on (see on_slept of struct driver), if it was a second or more. What died meanwhile is for
+ * testing_peer_cut().
+ */
+void testing_suspend(struct testing *t, double seconds);
+
 /** Lets alarms ring early, as the driver's contract permits: every other one or so, at times drawn from the seed. Off
  * at first. */
 void testing_early_alarms(struct testing *t, bool on);

@@ -82,6 +82,12 @@ bool testing_stuck(const struct testing *t)
     return t->stuck;
 }
 
+void testing_suspend(struct testing *t, double seconds)
+{
+    assert(seconds >= 0);
+    t->asleep += seconds;
+}
+
 void testing_early_alarms(struct testing *t, bool on)
 {
     t->early_alarms = on;
@@ -201,6 +207,7 @@ static bool turn(struct testing *t, double until)
     if (t->gone)
         return false;
     testing__drivers_turn(t);
+    testing__drivers_wake(t);
     testing__gather(t);
     testing__fire(t);
     testing__ring(t);

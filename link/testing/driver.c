@@ -301,6 +301,7 @@ struct driver *testing_driver(struct testing *t)
     }
     self->base.ops = &ops;
     self->base.now = t->now;
+    self->asleep = t->asleep;
     self->alarm.fire = alarm_is_due;
     self->world = t;
     DL_APPEND(t->drivers, self);
@@ -322,6 +323,18 @@ void testing__drivers_turn(struct testing *t)
     testing__drivers_now(t);
     DL_FOREACH (t->drivers, self)
         self->base.turn++;
+}
+
+void testing__drivers_wake(struct testing *t)
+{
+    struct testing__driver *self, *next;
+
+    DL_FOREACH_SAFE (t->drivers, self, next) { /* it tells nobody who might free another */
+        double slept = t->asleep - self->asleep;
+        self->asleep = t->asleep;
+        if (slept >= DRIVER_SLEPT && self->base.on_slept)
+            self->base.on_slept(&self->base);
+    }
 }
 
 void testing__drivers_free(struct testing *t)

@@ -196,6 +196,7 @@ struct testing__driver {
         TELLING
     } later; /* TELLING: in this turn; in the world's list of that name */
     bool ringing;
+    double asleep; /* of the world's, what its owner has been told of */
     struct testing__watch *watches;
     struct testing__driver *prev, *next;             /* of the world */
     struct testing__driver *later_prev, *later_next; /* of those that asked */
@@ -262,6 +263,7 @@ struct testing__user { /* a testing_at() */
 struct testing {
     struct linkpool_env env;
     double now;
+    double asleep; /* seconds that `now` has not counted */
     struct testing__heap heap;
     uint64_t draws, env_draws, user_draws;
     struct testing__driver *drivers, *asked, *telling, *ringing;
@@ -289,6 +291,7 @@ void testing__gather(struct testing *t);              /* the watches whose socke
 void testing__fire(struct testing *t);                /* runs them */
 bool testing__prune(struct testing *t);               /* whether any socket is ready for a watcher of its own */
 void testing__drivers_turn(struct testing *t);        /* sets now and turn */
+void testing__drivers_wake(struct testing *t);        /* tells of a sleep */
 void testing__drivers_now(struct testing *t);         /* sets now alone */
 void testing__ring(struct testing *t);                /* runs the alarms of this turn */
 void testing__tell_later(struct testing *t);          /* runs on_later of those that have asked */

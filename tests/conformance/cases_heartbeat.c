@@ -138,6 +138,33 @@ Test(cases, XA16_a_flow_that_was_dropped_silently_is_closed_by_the_heartbeat)
     fake_world_end(&w);
 }
 
+/* Six links, all of which look well, and four of which are dead. */
+Test(cases, XI8_when_the_uplink_has_changed_all_links_are_asked_at_once_and_the_pool_is_usable)
+{
+    struct fake_user users[18] = {0};
+
+    begin(true);
+    open_world();
+    for (int i = 0; i < 18; i++)
+        fake_hold(&w, &users[i], A);
+    cr_assert(eq(uint, testing_peer_accepted(peer), 6));
+    for (int i = 3; i < 18; i++) /* one is in use */
+        fake_give_back(&users[i]);
+    fake_run(&w, 1);
+    for (unsigned i = 0; i < 4; i++)
+        testing_conn_cut(testing_peer_conn(peer, 5 - i), LINK_TIMED_OUT);
+    pool_network_changed(w.pool);
+    cases_ask(&w, &users[3], 3, A);
+    fake_run(&w, 0.3);
+    cr_assert(eq(uint, pinging.probes, 6));
+    cr_assert(eq(uint, cases_count(&users[3], 3, POOL_READY), 3));
+    fake_run(&w, 5);
+    cr_assert(eq(u64, fake_stats(&w).ends[LINK_HEARTBEAT_LOST], 4));
+    for (int i = 0; i < 6; i++)
+        cr_assert(eq(uint, users[i].closed, 0)); /* nobody was given one of them */
+    fake_world_end(&w);
+}
+
 Test(cases, XK5_a_link_is_not_asked_while_its_holder_waits_for_an_answer)
 {
     struct fake_user user = {0};

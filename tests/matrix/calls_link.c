@@ -71,6 +71,16 @@ void call_link_stop(struct cell *cell)
     }
 }
 
+void call_link_network_changed(struct cell *cell)
+{
+    EXPECT(link_network_changed(cell->own), 0);
+    EXPECT(link_network_changed(cell->own), 0);
+    if (pooled(cell)) {
+        EXPECT(link_network_changed(pooled(cell)), LINKPOOL_ESTATE);
+        EXPECT(link_state(pooled(cell)), LINK_READY);
+    }
+}
+
 void call_link_free(struct cell *cell)
 {
     link_free(NULL);

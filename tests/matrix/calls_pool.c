@@ -56,6 +56,12 @@ void call_pool_reset_backoff(struct cell *cell)
     pool_reset_backoff(cell->pool);
 }
 
+void call_pool_network_changed(struct cell *cell)
+{
+    pool_network_changed(cell->pool);
+    pool_network_changed(cell->pool);
+}
+
 static void forget(struct cell_user *user)
 {
     if (user->asked && !user->closed && !user->released && !user->gave_up && !(user->done && !user->held))

@@ -340,6 +340,16 @@ static void reset_backoff(struct sim *s)
     pool_reset_backoff(s->pool);
 }
 
+/* By what the program has heard, or by a sleep of the machine, which is noticed with the next turn. */
+static void change_network(struct sim *s)
+{
+    sim__forgive(s);
+    if (once_in(s, 2))
+        pool_network_changed(s->pool);
+    else
+        testing_suspend(s->t, sim__spread(s, 0.5, 10000));
+}
+
 static void explain(struct sim *s)
 {
     char text[300];
@@ -364,6 +374,8 @@ static void tend_pool(struct sim *s)
         change_pool(s);
     else if (what < 9)
         reset_backoff(s);
+    else if (what < 13)
+        change_network(s);
     else
         explain(s);
 }

@@ -23,7 +23,8 @@ static const uint64_t wall_stands = 5;
 static struct {
     bool on, reached, quiet;
     double now, end;
-    double since; /* when `still` began to count */
+    double asleep; /* what CLOCK_BOOTTIME is ahead of it */
+    double since;  /* when `still` began to count */
     uint64_t still;
     const struct clock_world *world;
     struct clock_counts counts;
@@ -33,6 +34,7 @@ void clock_on(double start, const struct clock_world *world)
 {
     the.on = true;
     the.now = the.end = the.since = start;
+    the.asleep = 0;
     the.still = 0;
     the.world = world;
     the.counts = (struct clock_counts){0};
@@ -51,6 +53,11 @@ double clock_time(void)
 void clock_leap(double seconds)
 {
     the.now += seconds;
+}
+
+void clock_sleep(double seconds)
+{
+    the.asleep += seconds;
 }
 
 void clock_stop_at(double end)
@@ -116,9 +123,9 @@ static double wall_time(void)
 
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t)
 {
-    double now = id == CLOCK_REALTIME ? wall_time() : the.now;
+    double now = id == CLOCK_REALTIME ? wall_time() : id == CLOCK_BOOTTIME ? the.now + the.asleep : the.now;
 
-    if (!the.on || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME))
+    if (!the.on || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME && id != CLOCK_BOOTTIME))
         return real_clock(id, t);
     t->tv_sec = (time_t)floor(now);
     t->tv_nsec = (long)((now - floor(now)) * 1e9);

@@ -22,6 +22,8 @@ void clock_off(void);
 double clock_time(void);
 /** Time goes on at once, whatever is due meanwhile: a process that was stopped, or was busy. */
 void clock_leap(double seconds);
+/** The machine sleeps: time stands still but for CLOCK_BOOTTIME. */
+void clock_sleep(double seconds);
 
 /** No poll waits beyond `end`; clock_reached() says that one would have. */
 void clock_stop_at(double end);

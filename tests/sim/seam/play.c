@@ -53,6 +53,11 @@ void leap(struct play *p, double seconds)
     p->stage->leap(p->stage, seconds);
 }
 
+void suspend(struct play *p, double seconds)
+{
+    p->stage->sleep(p->stage, seconds);
+}
+
 void leap_and_refresh(struct play *p, double seconds)
 {
     leap(p, seconds);

@@ -100,7 +100,9 @@ void must(struct play *p, bool holds, const char *what);
 void run(struct play *p, double seconds);
 /** The clock goes on at once. From within a callback: it has been busy; the run must last longer. */
 void leap(struct play *p, double seconds);
-/** The same, and the user's own code then calls ev_now_update(). */
+/** The machine sleeps, and the clock with it. */
+void suspend(struct play *p, double seconds);
+/** As leap(), and the user's own code then calls ev_now_update(). */
 void leap_and_refresh(struct play *p, double seconds);
 /** Whether the loop would wait, or end. After a run: what is asked for since is done by asking. */
 void note_waits(struct play *p);

@@ -103,6 +103,115 @@ static void one_link_proven(struct play *p)
     p->backoff.stable_after = 0;
 }
 
+/* ---- a heartbeat, sleeps and stalls ---- */
+
+/* Exclusive, for an echoing peer: each byte that comes while nobody holds the link is the answer to a ping. */
+static int ping(struct protocol_link *pl)
+{
+    return protocol_write(pl, &(struct iovec){(char[]){'p'}, 1}, 1) == 1 ? 0 : LINKPOOL_ELOST;
+}
+
+static int hear(struct protocol_link *pl)
+{
+    char letter;
+    ssize_t got;
+
+    while ((got = protocol_read(pl, &letter, 1)) > 0)
+        if (protocol_pong(pl))
+            return 0;
+    return got == LINKPOOL_EAGAIN;
+}
+
+static const struct protocol asking = {
+    .size = sizeof(struct protocol), .name = "asking", .ping = ping, .idle_input = hear};
+static const struct heartbeat_policy impatient = {
+    .size = sizeof(struct heartbeat_policy), .interval = 1, .timeout = 5, .misses = 1};
+
+static void can_ask(struct play *p)
+{
+    p->host.protocol = &asking;
+    p->host.heartbeat = &impatient;
+    p->host.idle_timeout = 0;
+}
+
+/* The time of the answer has passed when the process goes on, but the answer lies in the socket. */
+static void stall_while_asked(struct play *p)
+{
+    echo_peer(p, 0);
+    delay(p, 0, 0, 0.5);
+    hold(p, 0, 0);
+    give_back(p, 0);
+    run(p, 1.2);
+    leap(p, 60);
+    run(p, 0.01);
+    expect_idle(p, 0, 1, LINK_NO_REASON);
+    look(p);
+}
+
+static void sleep_with_links(struct play *p)
+{
+    echo_peer(p, 0);
+    hold(p, 0, 0);
+    hold(p, 1, 0);
+    give_back(p, 1);
+    run(p, 0.5);
+    expect_idle(p, 0, 1, LINK_NO_REASON);
+    suspend(p, 3600);
+    run(p, 11); /* to the next alarm: nothing else wakes the loop */
+    expect_idle(p, 0, 0, LINK_NO_REASON);
+    exchange(p, 0);
+    give_back(p, 0);
+    expect_idle(p, 0, 0, LINK_NO_REASON);
+    run(p, 1);
+    look(p);
+}
+
+static void sleep_with_links_that_answer(struct play *p)
+{
+    echo_peer(p, 0);
+    hold(p, 0, 0);
+    hold(p, 1, 0);
+    give_back(p, 0);
+    give_back(p, 1);
+    run(p, 0.5);
+    suspend(p, 3600);
+    run(p, 0.6);
+    cut(p, 0, LINK_TIMED_OUT);
+    suspend(p, 0.5); /* too short to be one */
+    run(p, 0.5);
+    expect_idle(p, 0, 2, LINK_NO_REASON);
+    suspend(p, 1.5);
+    run(p, 7);
+    expect_idle(p, 0, 0, LINK_HEARTBEAT_LOST);
+    look(p);
+}
+
+static void wake(void *data)
+{
+    (void)data; /* that something of the user's wakes the loop is enough */
+}
+
+/* It has waited for 20 s of hundreds. */
+static void sleep_in_a_backoff(struct play *p)
+{
+    peer(p, 0, TESTING_REFUSE);
+    p->users[0].lease.flags = POOL_WAIT_FOR_READY;
+    p->users[0].lease.timeout = 10000;
+    ask(p, 0, 0);
+    run(p, 20);
+    behave(p, 0, TESTING_ACCEPT);
+    suspend(p, 3600);
+    at(p, 0.1, wake, p);
+    run(p, 0.5);
+    expect(p, 0, POOL_READY, LINK_NO_REASON);
+    look(p);
+}
+
+static void long_backoff(struct play *p)
+{
+    p->backoff.base = p->backoff.cap = 500;
+}
+
 /* ---- a callback that takes its time ---- */
 
 static void busy_then(struct user *user, enum event event)
@@ -443,6 +552,10 @@ const struct scenario scenarios_time[] = {
     {.name = "leap while connecting", .play = leap_while_connecting},
     {.name = "leap over an answer", .play = leap_over_an_answer},
     {.name = "leap in a backoff", .play = leap_in_backoff},
+    {.name = "stall while asked", .options = can_ask, .play = stall_while_asked},
+    {.name = "sleep with links", .play = sleep_with_links},
+    {.name = "sleep with links that answer", .options = can_ask, .play = sleep_with_links_that_answer},
+    {.name = "sleep in a backoff", .options = long_backoff, .play = sleep_in_a_backoff},
     {.name = "leap before an acquire", .play = leap_before_an_acquire},
     {.name = "quiet hour", .play = quiet_hour},
     {.name = "busy when told", .play = busy_when_told},

@@ -21,9 +21,10 @@ struct stage {
     struct driver *(*driver)(struct stage *stage); /* a new one */
     double (*now)(struct stage *stage);
     void (*run)(struct stage *stage, double seconds);
-    void (*leap)(struct stage *stage, double seconds); /* the clock goes on and nothing else does */
-    void (*refresh)(struct stage *stage);              /* the loop looks at the clock: ev_now_update() */
-    bool (*waits)(struct stage *stage);                /* something keeps the loop from ending */
+    void (*leap)(struct stage *stage, double seconds);  /* the clock goes on and nothing else does */
+    void (*sleep)(struct stage *stage, double seconds); /* the machine */
+    void (*refresh)(struct stage *stage);               /* the loop looks at the clock: ev_now_update() */
+    bool (*waits)(struct stage *stage);                 /* something keeps the loop from ending */
     void (*at)(struct stage *stage, double seconds, void (*fn)(void *data), void *data); /* from now: a user's timer */
     /* The same at that very time, in the poll that also brings what peers do then: a user's descriptor. */
     void (*knock)(struct stage *stage, double seconds, void (*fn)(void *data), void *data);

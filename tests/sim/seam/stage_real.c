@@ -84,6 +84,12 @@ static void leap(struct stage *stage, double seconds)
     clock_leap(seconds);
 }
 
+static void sleep_for(struct stage *stage, double seconds)
+{
+    (void)stage;
+    clock_sleep(seconds);
+}
+
 static void free_timer(struct timer *timer)
 {
     ev_timer_stop(timer->real->loop, &timer->watcher);
@@ -272,6 +278,7 @@ static const struct stage functions = {.name = "real",
     .now = now,
     .run = run,
     .leap = leap,
+    .sleep = sleep_for,
     .at = at,
     .knock = knock,
     .descriptors = descriptors,

@@ -66,6 +66,11 @@ static void leap(struct stage *stage, double seconds)
         testing__drivers_now(of(stage)->t);
 }
 
+static void sleep_for(struct stage *stage, double seconds)
+{
+    testing_suspend(of(stage)->t, seconds);
+}
+
 static unsigned descriptors(struct stage *stage)
 {
     return testing_open_descriptors(of(stage)->t);
@@ -179,6 +184,7 @@ struct stage *stage_virtual(void)
         .now = now,
         .run = run,
         .leap = leap,
+        .sleep = sleep_for,
         .at = at,
         .knock = at,
         .descriptors = descriptors,
