@@ -41,8 +41,10 @@ static double next_probe(const struct link *link)
     struct heartbeat_history history = heartbeat->history;
 
     history.eased = link->owner->eased;
-    return (history.misses ? heartbeat->sent_at + policy->timeout : heartbeat->heard_at) +
-           heartbeat_interval(policy, &history);
+    double interval = heartbeat_interval(policy, &history);
+    if (history.misses)
+        return heartbeat->sent_at + policy->timeout + interval;
+    return heartbeat->heard_at + interval * (1 - policy->jitter * link->age_draw / 65536);
 }
 
 void link__heartbeat_reset(struct link *link)
@@ -203,7 +205,7 @@ void link__heard(struct link *link)
 /* No answer is owed any more. */
 static void settle(struct link *link)
 {
-    of(link)->owed = 0;
+    of(link)->owed = of(link)->unsettled = 0;
     if (link__is_shared(link))
         return;
     tell_trust(link);
@@ -237,14 +239,41 @@ int protocol_pong(struct protocol_link *pl)
     return link__leave_alive(link, attempt);
 }
 
+/* ---- easing ---- */
+
+enum {
+    QUARTER = 900, /* seconds */
+    FADES = 5      /* quarters: an hour has passed */
+};
+
+static uint8_t quarter_of(const struct link *link)
+{
+    return (uint8_t)(uint64_t)(link__now(link__core(link)) / QUARTER);
+}
+
+/* An hour without a complaint takes one easing back: what it complained of may have been another server, or a set-up of
+ * long ago. */
+static void fade(const struct link *link)
+{
+    struct link_owner *owner = link->owner;
+
+    if (!owner->eased || (uint8_t)(quarter_of(link) - owner->eased_at) < FADES)
+        return;
+    owner->eased--;
+    owner->eased_at = quarter_of(link);
+}
+
 /* Links that were asked before the last easing complain of what was eased already. */
 int protocol_ping_less(struct protocol_link *pl)
 {
     if (!pl)
         return LINKPOOL_ELOST;
     struct link_owner *owner = pl->link->owner;
-    if (of(pl->link) && of(pl->link)->history.eased == owner->eased && owner->eased < UINT8_MAX)
+    if (!of(pl->link) || of(pl->link)->history.eased != owner->eased)
+        return 0;
+    if (owner->eased < HEARTBEAT_EASED)
         owner->eased++;
+    owner->eased_at = quarter_of(pl->link);
     return 0;
 }
 
@@ -318,22 +347,41 @@ static void ask(struct link *link)
     if (heartbeat->doubt)
         heartbeat->doubt = DOUBT_ASKED;
     heartbeat->history.probes++;
+    fade(link);
     heartbeat->history.eased = link->owner->eased;
     if (!link__is_shared(link))
         tell_trust(link); /* it is lent to nobody until it has answered */
     link->owner->protocol->ping(&link->protocol);
 }
 
+/* A peer that answers every probe too late is alive, but its exclusive link would never be lent again. */
+static bool is_late_for_good(const struct link *link)
+{
+    struct link_heartbeat *heartbeat = of(link);
+
+    if (link__is_shared(link) || heartbeat->unsettled == UINT16_MAX)
+        return false;
+    return ++heartbeat->unsettled > link->owner->terms->heartbeat.misses;
+}
+
+/* One that nobody holds is not worth a second probe when its network has changed: another is sooner there. */
+static bool is_given_up(const struct link *link)
+{
+    const struct link_heartbeat *heartbeat = of(link);
+
+    return heartbeat->history.misses >= link->owner->terms->heartbeat.misses || (heartbeat->doubt && !link__held(link));
+}
+
 static bool miss(struct link *link)
 {
     struct link_core *core = link__core(link);
     struct link_heartbeat *heartbeat = of(link);
-    bool is_worth_more = link__held(link) || !heartbeat->doubt; /* else another is cheaper than to ask again */
 
     heartbeat->asking = false;
     heartbeat->history.streak = 0;
     count_miss(core);
-    if (++heartbeat->history.misses >= link->owner->terms->heartbeat.misses || !is_worth_more) {
+    heartbeat->history.misses++;
+    if (is_late_for_good(link) || is_given_up(link)) {
         link__end(link, LINK_HEARTBEAT_LOST, 0);
         return false;
     }

@@ -11,6 +11,7 @@ struct link;
 struct link_core;
 
 enum {
+    HEARTBEAT_EASED = 6,     /* doublings: a peer that goes on complaining is asked 64 times less */
     HEARTBEAT_SECONDS = 128, /* of the histogram; the last holds what is longer */
     HEARTBEAT_MANY = 100     /* probes due at once, of which the observer is told */
 };
@@ -36,6 +37,7 @@ struct link_heartbeat {
     bool asking : 1;                  /* nothing came since the last probe was sent, and its time is not up */
     bool unarmed : 1;                 /* the timer was set while it was leased whole, and knows of no probe */
     uint8_t doubt;                    /* enum link_doubt */
+    uint16_t unsettled;               /* exclusive: answers missed since it last owed none */
 };
 
 enum link_doubt {

@@ -8,7 +8,7 @@
 #include "link/options.h"
 
 const struct heartbeat_policy heartbeat_default = {
-    .size = sizeof(struct heartbeat_policy), .interval = 15, .timeout = 5, .misses = 2};
+    .size = sizeof(struct heartbeat_policy), .interval = 15, .timeout = 5, .misses = 2, .jitter = 0.1};
 
 const struct heartbeat_policy heartbeat_none = {.size = sizeof(struct heartbeat_policy), .timeout = 5, .misses = 2};
 
@@ -22,10 +22,6 @@ const struct heartbeat_policy heartbeat_adaptive = {.size = sizeof(struct heartb
 
 const struct heartbeat_policy heartbeat_edge = {
     .size = sizeof(struct heartbeat_policy), .interval = 15, .timeout = 15, .misses = 2};
-
-enum {
-    MOST_EASED = 6 /* doublings: a peer that goes on complaining is asked 64 times less */
-};
 
 static double adapted(const struct heartbeat_policy *policy, const struct heartbeat_history *history)
 {
@@ -49,7 +45,7 @@ struct heartbeat_policy link__heartbeat_whole(const struct heartbeat_policy *giv
 double heartbeat_interval(const struct heartbeat_policy *given, const struct heartbeat_history *history)
 {
     const struct heartbeat_policy policy = link__heartbeat_whole(given);
-    unsigned eased = history->eased < MOST_EASED ? history->eased : MOST_EASED;
+    unsigned eased = history->eased < HEARTBEAT_EASED ? history->eased : HEARTBEAT_EASED;
     double interval = policy.interval;
 
     if (policy.interval <= 0)
@@ -72,6 +68,8 @@ int heartbeat_policy_check(const struct heartbeat_policy *given, char *text, siz
         (error = link__check_count(to, "misses", policy.misses, 1, UINT_MAX)) ||
         (error = link__check_time(to, "watch_interval", policy.watch_interval, true, false)))
         return error;
+    if (!(policy.jitter >= 0 && policy.jitter <= 0.5))
+        return link__refuse(to, "jitter is %g; it is from 0 to 0.5", policy.jitter);
     if (policy.min == 0 && policy.max == 0)
         return 0;
     if ((error = link__check_time(to, "min", policy.min, false, false)) ||

@@ -85,8 +85,9 @@ struct link_owner {
     int fail_errno;           /* said by transport_fail(), until the end that it explains */
     int last_errno;
     uint16_t server_name, local; /* where these texts begin, from address_text on */
-    uint8_t eased;               /* how often its peer has complained of too many probes */
-    bool has_pong;               /* its protocol has called protocol_pong(): then nothing else is the answer */
+    uint8_t eased : 4;           /* how often its peer has complained of too many probes, of late */
+    uint8_t has_pong : 1;        /* its protocol has called protocol_pong(): then nothing else is the answer */
+    uint8_t eased_at;            /* a quarter of an hour, cut: when that changed last, or was asked for again */
     uint8_t fail_reason;
     uint8_t last_reason; /* enum link_reason of the last end that counts to its keeper */
 };
@@ -132,7 +133,8 @@ struct link_shared {
     unsigned room, n_used, n_streams;
     unsigned n_promised; /* of n_used: leased to such as have still to be told */
     unsigned delivering; /* messages being heard: their bytes may be its protocol's, so it ends after them */
-    unsigned unanswered; /* calls in a row that ran out of time on it */
+    unsigned unanswered; /* calls in a row that ran out of time on it, each sent after the last of these */
+    unsigned time_outs;  /* the same, over the link's life */
     void *unsent;        /* the keeper's: who has a channel, and waits to send */
 };
 
@@ -179,7 +181,7 @@ struct link {
     uint32_t is_judged : 1; /* draining: what is wrong with its peer has counted, and its end counts no more */
     float recycled_after;   /* seconds since READY; see LINK_RECYCLED */
     uint16_t bits;
-    uint16_t age_draw; /* drawn at birth: how much earlier than max_age it goes, of 65536 tenths */
+    uint16_t age_draw; /* drawn at birth, of 65536: how much earlier than max_age it goes, and is asked */
     uint8_t place;     /* the keeper's: which list it is in */
     uint8_t interest;  /* what the driver watches for; LINKPOOL_UNWATCHED: see link__watch_or_end() */
     uint8_t retire;    /* enum link_reason: it ends with that once nobody holds it; 0: it does not */

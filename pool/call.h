@@ -23,7 +23,8 @@ struct call_state {
     struct pool_host *host;     /* pinned: the same; neither: it is not to be tried again */
     struct pool_host *avoided;  /* pinned: the host of the last try; NULL: none */
     unsigned retries_left;
-    uint8_t stage; /* enum call_stage */
+    uint8_t stage;      /* enum call_stage */
+    uint16_t time_outs; /* of its link, cut, when it was sent */
 };
 
 /** What is kept of a group in its `lib`. */

@@ -52,11 +52,13 @@ static struct link *leave_queue(struct pool_call *call)
 
 static int send_now(struct pool_call *call)
 {
+    struct link *link = channel_link(call->lease.channel);
     int error = channel_send(call->lease.channel, call->request, call->request_size);
 
     if (error)
         return error;
     call__state(call)->stage = CALL_SENT;
+    call__state(call)->time_outs = (uint16_t)link__shared(link)->time_outs;
     call__state(call)->pool->call_bytes -= call->request_size;
     return 0;
 }
@@ -192,11 +194,15 @@ void call__give_back(struct pool_call *call)
     link__leave(core);
 }
 
-/* A few in a row that did not answer, and the link is given up, however well its host is. */
-static void note_silence(struct link *link)
+/* A few in a row that did not answer, and the link is given up, however well its host is. What was sent before the last
+ * of them ran out of time met the same silence: a burst that a pause of the peer's overtakes is one. */
+static void note_silence(struct link *link, uint16_t sent_after)
 {
     unsigned most = pool__options(pool__host_of(link))->max_unanswered;
 
+    if (sent_after != (uint16_t)link__shared(link)->time_outs)
+        return;
+    link__shared(link)->time_outs++;
     if (most && link__is_open(link) && ++link__shared(link)->unanswered >= most)
         link__end(link, LINK_TIMED_OUT, 0);
 }
@@ -205,10 +211,11 @@ void call__stop_waiting(struct pool_call *call)
 {
     struct link *link = channel_link(call->lease.channel);
     bool was_sent = call__state(call)->stage == CALL_SENT;
+    uint16_t sent_after = call__state(call)->time_outs;
 
     call__give_back(call);
     if (was_sent)
-        note_silence(link);
+        note_silence(link, sent_after);
 }
 
 void call__lost(struct pool_call *call)

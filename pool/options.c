@@ -117,7 +117,7 @@ static bool same_options(const struct pool_host_options *a, const struct pool_ho
 static bool same_heartbeat(const struct heartbeat_policy *a, const struct heartbeat_policy *b)
 {
     return a->interval == b->interval && a->timeout == b->timeout && a->misses == b->misses &&
-           a->watch_interval == b->watch_interval && a->min == b->min && a->max == b->max;
+           a->watch_interval == b->watch_interval && a->min == b->min && a->max == b->max && a->jitter == b->jitter;
 }
 
 static bool same_backoff(const struct backoff_policy *a, const struct backoff_policy *b)

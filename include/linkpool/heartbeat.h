@@ -26,9 +26,12 @@ struct heartbeat_policy {
     double watch_interval; /* seconds from a missed answer to the next probe; 0: at once */
     double min, max;       /* seconds: the bounds of an interval that adapts, min above 0 and at most max; both 0: it
                               does not */
+    double jitter;         /* up to this part of an interval a healthy link is asked sooner, by a draw at its birth, so
+                              that links born together are not asked together: 0 to 0.5 */
 };
 
-/** The pool's: after 15 s of silence, answered within 5 s, given up after 2. A peer that has died is found in 25 s. */
+/** The pool's: after 15 s of silence, or up to a tenth sooner, answered within 5 s, given up after 2. A peer that has
+ * died is found in 25 s. The others have no jitter. */
 extern const struct heartbeat_policy heartbeat_default;
 /** None. */
 extern const struct heartbeat_policy heartbeat_none;
@@ -64,6 +67,8 @@ struct heartbeat_stats {
  * min(streak / 10, 20))) s, with whole milliseconds of the round trip and whole divisions: a long round trip makes
  * probes more frequent, two hundred answers in a row make them rarer. (The description it was taken from says the
  * opposite of the round trip, and 20 answers; its formula is what holds.)
+ *
+ * The jitter comes on top: a healthy link takes its draw's part off.
  *
  * @return seconds, from 0; INFINITY without a heartbeat.
  */

@@ -129,7 +129,8 @@ struct pool_host_options {
     double read_timeout; /* seconds that a leased link may be without a byte from its peer, from when on it is leased;
                             not while its holder has paused reading; 0: for ever; default 0. Set later, it holds for
                             links made from then on, and for those whose protocol can ask */
-    unsigned max_unanswered; /* calls in a row that ran out of time on a link, until it ends; 0: any; default 3 */
+    unsigned max_unanswered; /* calls in a row that ran out of time on a link, each sent after the last of them, until
+                                it ends; 0: any; default 3 */
 };
 void pool_host_options_init_sized(struct pool_host_options *options, size_t size);
 #define pool_host_options_init(o) pool_host_options_init_sized((o), sizeof *(o))

@@ -227,6 +227,9 @@ Test(cases, XK16_the_heartbeat_goes_on_after_a_miss_one_at_a_time_and_ends_with_
     struct fake_user user = {0};
 
     begin(true);
+    policy = heartbeat_default;
+    policy.jitter = 0; /* the times below are exact */
+    w.host.heartbeat = &policy;
     open_world();
     fake_hold(&w, &user, A);
     pinging.answer = FAKE_MUTE;

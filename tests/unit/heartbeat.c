@@ -138,6 +138,9 @@ Test(heartbeat, check_names_the_member_its_value_and_its_range)
     REFUSED(min, 0, "min is 0; it is from");
     REFUSED(min, -3, "min is -3");
     REFUSED(min, 91, "min is 91; it is at most max, 90");
+    REFUSED(jitter, -0.1, "jitter is -0.1; it is from 0 to 0.5");
+    REFUSED(jitter, 0.6, "jitter is 0.6; it is from 0 to 0.5");
+    REFUSED(jitter, NAN, "jitter is ");
     REFUSED(max, 0, "max is 0; it is from");
     REFUSED(max, 1e10, "max is 1e+10");
     REFUSED(max, NAN, "max is ");

@@ -939,6 +939,37 @@ Test(pool_call, a_link_that_leaves_calls_unanswered_in_a_row_is_ended)
     end(&world);
 }
 
+/* Calls of one fan-out share a deadline, or nearly: what they met is one silence. */
+Test(pool_call, calls_sent_before_the_last_time_out_do_not_count_again)
+{
+    struct fake_caller burst[20] = {0}, ok = {.call = {.to = a}};
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+
+    warm(&world);
+    server->holds = true;
+    for (int wave = 0; wave < 3; wave++) {
+        for (int i = 0; i < 20; i++) {
+            burst[i] = (struct fake_caller){.call = {.to = a, .timeout = 0.1 + 0.001 * i}};
+            fake_call(&world, &burst[i], "?");
+        }
+        cr_assert(eq(uint, testing_peer_open(server->peer), 1), "wave %d", wave);
+        fake_run(&world, 0.2);
+        for (int i = 0; i < 20; i++)
+            cr_assert(lt(int, burst[i].status, 0));
+        if (wave == 1) { /* an answer in between, and it takes three again */
+            fake_call_out(&world, &ok, "ok");
+            fake_server_answer(server, server->n - 1, NULL);
+            fake_settle(&world);
+            silence(&world, 2);
+            cr_assert(eq(uint, testing_peer_open(server->peer), 1));
+        }
+    }
+    cr_assert(eq(uint, testing_peer_open(server->peer), 0)); /* the third wave's first was the third in a row */
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_TIMED_OUT], 1));
+    end(&world);
+}
+
 Test(pool_call, time_outs_end_no_link_where_that_is_off)
 {
     struct fake_world world;

@@ -22,6 +22,7 @@ static void begin(bool shared, const struct heartbeat_policy *its_policy)
     fake_world_begin(&w);
     fake_pinging_init(&pinging, w.t, shared);
     policy = *its_policy;
+    policy.jitter = 0; /* what it does is told below; without it times are exact */
     w.host.protocol = &pinging.protocol;
     w.host.heartbeat = &policy;
     w.host.idle_timeout = 0;
@@ -254,6 +255,39 @@ Test(pool_heartbeat, nothing_is_asked_without_a_heartbeat_or_a_ping)
     fake_world_end(&w);
 }
 
+/* 200 links that are READY in one instant. */
+Test(pool_heartbeat, links_born_together_are_asked_apart_and_never_later_than_the_interval)
+{
+    enum {
+        LINKS = 200
+    };
+    unsigned before_14 = 0;
+
+    begin(true, &heartbeat_default);
+    policy.jitter = heartbeat_default.jitter;
+    pinging.protocol.max_channels = 1;
+    w.host.min_links = w.host.max_links = w.host.first_connecting = w.host.max_connecting = LINKS;
+    open_world();
+    pool_host(w.pool, a);
+    fake_run(&w, 1);
+    for (unsigned i = 0; i < LINKS; i++)
+        cr_assert(eq(uint, fake_stats(&w).links, LINKS));
+    ready = testing_now(w.t) - 0.75;
+    for (int round = 1; round <= 3; round++) {
+        fake_run(&w, round == 1 ? 14.3 : 15);
+        cr_assert(le(uint, fake_stats(&w).heartbeat.most_due, 10)); /* of 200 */
+    }
+    struct heartbeat_stats stats = fake_stats(&w).heartbeat;
+    cr_assert(ge(dbl, stats.shortest, 13.5 - 1e-6));
+    cr_assert(le(dbl, stats.longest, 15 + 1e-6));
+    cr_assert(epsilon_eq(dbl, stats.mean, 14.25, 0.1));
+    for (unsigned i = 0; i < LINKS; i++)
+        before_14 += pinging.at[i] - ready < 14.25;
+    cr_assert(ge(uint, before_14, LINKS / 4));
+    cr_assert(le(uint, before_14, LINKS * 3 / 4));
+    fake_world_end(&w);
+}
+
 /* ---- who is asked ---- */
 
 Test(pool_heartbeat, a_link_leased_whole_is_not_asked_and_is_when_it_comes_back)
@@ -426,6 +460,50 @@ Test(pool_heartbeat, a_late_answer_is_life_but_the_second_probes_is_still_awaite
     cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 0));
     cr_assert(eq(int, fake_ask(&w, &user, a), POOL_READY)); /* all have come: asked at 25, answered at once */
     fake_exchange(&w, &user);
+    fake_world_end(&w);
+}
+
+/* Each answer comes after 6 s where 5 are awaited: there is life, but never a moment when no answer is owed. */
+Test(pool_heartbeat, a_peer_that_answers_every_probe_too_late_loses_its_exclusive_link)
+{
+    struct fake_user user = {.lease = {.timeout = 100}};
+
+    begin(false, &heartbeat_default);
+    w.host.max_links = 1;
+    open_idle();
+    pinging.delay = 6;
+    run_to(16);
+    cr_assert(eq(int, fake_ask(&w, &user, a), POOL_PENDING));
+    run_to(29.9); /* missed at 20 and 25, and heard of in between */
+    cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 0));
+    run_to(30.1);
+    cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 1));
+    run_to(31);
+    cr_assert(eq(int, user.status, POOL_READY)); /* of the next one */
+    fake_world_end(&w);
+}
+
+Test(pool_heartbeat, a_peer_that_is_late_now_and_then_keeps_its_link)
+{
+    start(false, &heartbeat_default);
+    for (unsigned i = 0; i < 20; i++) {
+        pinging.delay = 6;
+        while (fake_stats(&w).heartbeat.misses == i)
+            fake_run(&w, 0.5);
+        pinging.delay = 0.1; /* of the next: then all that is owed comes */
+        fake_run(&w, 10);
+    }
+    cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 0));
+    fake_world_end(&w);
+}
+
+Test(pool_heartbeat, a_shared_link_whose_peer_is_always_late_stays_and_is_lent_last)
+{
+    start(true, &heartbeat_default);
+    pinging.delay = 6;
+    run_to(1000);
+    cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 0));
+    cr_assert(eq(uint, fake_stats(&w).links, 1));
     fake_world_end(&w);
 }
 
@@ -1197,6 +1275,39 @@ Test(pool_heartbeat, a_complaint_holds_for_the_hosts_next_links_too)
     cr_assert(eq(uint, pinging.probes, 1));
     run_to(30.1);
     cr_assert(eq(uint, pinging.probes, 2));
+    fake_world_end(&w);
+}
+
+/* Twice as long apart for each complaint; an hour to an hour and a quarter without one, and it is one step less. */
+Test(pool_heartbeat, an_easing_fades_after_an_hour_without_complaint)
+{
+    start(true, &heartbeat_default);
+    pinging.answer = FAKE_COMPLAINS;
+    run_to(50); /* at 15 and 45: 60 s from now on */
+    pinging.answer = FAKE_PONG;
+    run_to(50 + 3600);
+    cr_assert(epsilon_eq(dbl, pinging.at[pinging.probes - 1] - pinging.at[pinging.probes - 2], 60, 1e-3));
+    run_to(50 + 4500 + 200);
+    cr_assert(epsilon_eq(dbl, pinging.at[pinging.probes - 1] - pinging.at[pinging.probes - 2], 30, 1e-3));
+    run_to(50 + 4500 + 3200);
+    cr_assert(epsilon_eq(dbl, pinging.at[pinging.probes - 1] - pinging.at[pinging.probes - 2], 30, 1e-3));
+    unsigned probes = pinging.probes;
+    run_to(50 + 2 * 4500 + 300);
+    cr_assert(gt(uint, pinging.probes, probes));
+    double before = fake_stats(&w).heartbeat.probes;
+    fake_run(&w, 150);
+    cr_assert(eq(dbl, (double)fake_stats(&w).heartbeat.probes - before, 10)); /* 15 s apart */
+    fake_world_end(&w);
+}
+
+Test(pool_heartbeat, a_complaint_begins_the_hour_anew)
+{
+    start(true, &heartbeat_default);
+    pinging.answer = FAKE_COMPLAINS;
+    run_to(500); /* as far as it goes: 960 s apart */
+    for (int i = 0; i < 20; i++)
+        run_to(500 + i * 960);
+    cr_assert(epsilon_eq(dbl, pinging.at[pinging.probes - 1] - pinging.at[pinging.probes - 2], 960, 1e-3));
     fake_world_end(&w);
 }
 
