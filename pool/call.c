@@ -103,15 +103,6 @@ void call__tell(struct pool_call *call, int status)
         call->done(call); /* last line: the pool may be gone now, and the call */
 }
 
-void call__give_up(struct pool_call *call, int status)
-{
-    if (call__state(call)->stage == CALL_WAITING)
-        pool_cancel(&call->lease);
-    else
-        call__give_back(call);
-    close_call(call, status);
-}
-
 /* ---- asking ---- */
 
 static void note_failure(struct pool_call *call)
@@ -308,7 +299,7 @@ int pool_call_cancel(struct pool_call *call)
     return 0;
 }
 
-/* ---- its time, and a fork ---- */
+/* ---- its time, its group's, and a fork ---- */
 
 static void give_up_waiting(struct pool_call *call)
 {
@@ -320,23 +311,43 @@ static void give_up_waiting(struct pool_call *call)
     pool_cancel(&call->lease);
 }
 
+static bool is_decided(const struct pool_call *call)
+{
+    uint8_t state = pool__claim(&call->lease)->state;
+
+    return state == CLAIM_FAILED || state == CLAIM_LOST;
+}
+
+/* Its time is up: what ate it is kept, and a link that did not answer is looked at. */
+static void stop(struct pool_call *call)
+{
+    if (pool__claim(&call->lease)->state == CLAIM_HELD)
+        call__stop_waiting(call);
+    else
+        give_up_waiting(call);
+}
+
+void call__give_up(struct pool_call *call, int status)
+{
+    if (status == LINKPOOL_ETIMEDOUT && !is_decided(call))
+        stop(call);
+    else if (call__state(call)->stage == CALL_WAITING)
+        pool_cancel(&call->lease);
+    else
+        call__give_back(call);
+    close_call(call, status);
+}
+
 void call__rang(struct link_node *timer)
 {
     struct call_state *state = (struct call_state *)((char *)timer - offsetof(struct call_state, timer));
     struct pool_call *call = call__of_state(state);
 
-    switch (pool__claim(&call->lease)->state) {
-    case CLAIM_WAITING:
-    case CLAIM_WON:
-        give_up_waiting(call);
-        break;
-    case CLAIM_HELD:
-        call__stop_waiting(call);
-        break;
-    default: /* decided before, and told in this turn */
+    if (is_decided(call)) { /* and told in this turn */
         state->retries_left = 0;
         return;
     }
+    stop(call);
     call__tell(call, LINKPOOL_ETIMEDOUT);
 }
 

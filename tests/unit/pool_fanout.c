@@ -7,7 +7,7 @@
 #include "pool/internal.h"
 #include "tests/fakes/calls.h"
 
-static const char a[] = "10.0.0.1:80", b[] = "10.0.0.2:80";
+static const char a[] = "10.0.0.1:80", b[] = "10.0.0.2:80", c[] = "10.0.0.3:80";
 
 enum {
     MANY = 1000
@@ -224,6 +224,42 @@ Test(pool_fanout, at_its_deadline_it_has_what_there_is)
         cr_assert(eq(int, calls[4].fate, POOL_SENT_NO_ANSWER));
         end();
     }
+}
+
+Test(pool_fanout, at_its_deadline_each_call_says_what_ate_its_time)
+{
+    begin(3, 0);
+    fake_peer(&world, b, TESTING_BLACK_HOLE);
+    fake_peer(&world, c, TESTING_REFUSE);
+    calls[1].to = b;
+    calls[2].to = c;
+    calls[2].flags = POOL_CALL_WAIT_FOR_READY;
+    group.timeout = 1;
+    start();
+    fake_run(&world, 2);
+    expect(LINKPOOL_ETIMEDOUT, 0, 0);
+    cr_assert(eq(int, calls[0].stage, POOL_STAGE_NONE)); /* its peer */
+    cr_assert(eq(int, calls[0].fate, POOL_SENT_NO_ANSWER));
+    cr_assert(eq(int, calls[1].stage, POOL_STAGE_CONNECT));
+    cr_assert(eq(int, calls[1].fate, POOL_NOT_SENT));
+    cr_assert(eq(int, calls[2].stage, POOL_STAGE_BACKOFF));
+    cr_assert(eq(int, calls[2].reason, LINK_REFUSED));
+    end();
+}
+
+Test(pool_fanout, a_link_silent_until_the_deadline_three_times_is_ended)
+{
+    begin(1, 0);
+    group.timeout = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        cr_assert(eq(uint, testing_peer_open(server->peer), i > 0));
+        start();
+        fake_run(&world, 2);
+        expect(LINKPOOL_ETIMEDOUT, 0, 0);
+        told = 0;
+    }
+    cr_assert(eq(uint, testing_peer_open(server->peer), 0));
+    end();
 }
 
 Test(pool_fanout, without_a_time_it_waits_for_its_calls)
