@@ -507,6 +507,9 @@ Test(pool_target, it_says_in_words_how_each_host_is_but_no_tag)
     cr_assert(eq(ptr, strstr(text, "secret"), NULL));
     cr_assert(eq(int, pool_target_explain(target, wrong, sizeof wrong), length)); /* as snprintf() */
     cr_assert(eq(sz, strlen(wrong), sizeof wrong - 1));
+    cr_assert(gt(int, pool_host_explain(pool_next_host(world.pool, NULL), text, sizeof text), 0));
+    cr_assert(ne(ptr, strstr(text, link_reason_text(LINK_REFUSED)), NULL));
+    cr_assert(eq(ptr, strstr(text, "secret"), NULL));
     cr_assert(gt(int, pool_explain(&user.lease, text, sizeof text), 0));
     cr_assert(ne(ptr, strstr(text, link_reason_text(LINK_REFUSED)), NULL));
     cr_assert(eq(ptr, strstr(text, "secret"), NULL));
