@@ -136,9 +136,9 @@ run-replays: $(REPLAYS)
 $(B)/framed_client: $(B)/tests/framed/client.o $(B)/liblinkpool.a
 	@echo "  LD $@"
 	@$(LINK) $^ $(LIBS) -o $@
-run-framed: $(B)/framed_server $(B)/framed_client
+run-framed: $(B)/framed_server $(B)/framed_client $(B)/framed_fanout $(B)/lineproto
 	tests/framed/run.py $(B)
-framed: ## framed links, both sides before a second implementation of their wire form
+framed: ## framed links, both sides before a second implementation of their wire form; framed_fanout, lineproto
 	@tests/deps.sh build
 	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-framed
 FUZZ_SECONDS ?= 60

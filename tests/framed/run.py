@@ -1,59 +1,23 @@
 #!/usr/bin/env python3
 """run.py - the C client and the C server of framed links, each before a second implementation of the wire form.
 
-Usage: run.py DIRECTORY [WORD]    where the programs are: framed_server and framed_client; only cases with WORD
+Usage: run.py DIRECTORY [WORD]    where the programs are; only cases with WORD
 
 All on 127.0.0.1, on ports that the system picks. Prints a line a case; the exit status is 0 when all passed."""
 
 import os
 import random
 import signal
-import socket
 import struct
-import subprocess
 import sys
-import threading
-import traceback
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import framed  # noqa: E402
-
-CASES = []
-DIRECTORY = ""
-LIMIT = 60  # seconds for a program
-
-
-def case(function):
-    CASES.append(function)
-    return function
-
-
-def equal(found, expected):
-    if found != expected:
-        raise AssertionError(f"found {found!r}, expected {expected!r}")
-
+import stage  # noqa: E402
+from stage import LIMIT, Listener, Server, case, equal  # noqa: E402
 
 # ---- our server, their client ----
-
-
-class Server:
-    def __init__(self, *options):
-        self.process = subprocess.Popen(
-            [f"{DIRECTORY}/framed_server", "--listen", "127.0.0.1:0", *options], stdout=subprocess.PIPE, text=True
-        )
-        line = self.process.stdout.readline()
-        host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
-        self.address = (host, int(port))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
 
 
 @case
@@ -183,53 +147,10 @@ def server_sends_away_who_makes_no_sense():
 # ---- our client, their server ----
 
 
-class Listener:
-    """A server in a thread: `serve(session)` runs for each connection, in turn."""
-
-    def __init__(self, serve):
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.socket.settimeout(LIMIT)
-        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
-        self.serve, self.faults, self.sessions, self.over = serve, [], [], False
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        while True:
-            try:
-                sock, _ = self.socket.accept()
-            except OSError:
-                return
-            if self.over:
-                sock.close()
-                return
-            sock.settimeout(LIMIT)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            session = framed.Session(sock)
-            self.sessions.append(session)
-            try:
-                session.hello()
-                self.serve(session)
-            except (framed.Closed, ConnectionError):
-                pass
-            except Exception:  # a Wrong is what the tests look for
-                self.faults.append(traceback.format_exc())
-            sock.close()
-
-    def close(self):
-        """Returns when all that its clients said has been taken."""
-        self.over = True
-        host, port = self.address.split(":")
-        socket.create_connection((host, int(port))).close()  # ends the accepting
-        self.thread.join(LIMIT)
-        self.socket.close()
-
-
 def run_client(serve, callers, calls, largest=100, cancel_every=0):
     """The client's figures, and the sessions of the server it met."""
     listener = Listener(serve)
-    command = [f"{DIRECTORY}/framed_client", listener.address, callers, calls, largest, cancel_every]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT)
+    done = stage.run("framed_client", listener.address, callers, calls, largest, cancel_every)
     listener.close()
     if done.returncode or listener.faults:
         raise AssertionError(f"{done.returncode} {done.stdout} {done.stderr} {''.join(listener.faults)}")
@@ -436,23 +357,6 @@ def client_moves_on_when_the_server_leaves():
     equal(len(sessions) > 3, True)
 
 
-def main():
-    global DIRECTORY
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    if len(sys.argv) == 3:
-        CASES[:] = [function for function in CASES if sys.argv[2] in function.__name__]
-    DIRECTORY = os.path.abspath(sys.argv[1])
-    failed = 0
-    for function in CASES:
-        try:
-            function()
-            print(f"passed  {function.__name__}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED  {function.__name__}\n{traceback.format_exc()}", flush=True)
-    print(f"{len(CASES)} cases, {failed} failed")
-    sys.exit(1 if failed else 0)
+import programs  # noqa: E402,F401  # cases of its own
 
-
-main()
+stage.main(__doc__)
