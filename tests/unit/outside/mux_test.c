@@ -152,7 +152,8 @@ static void room_of_3(struct play *play)
     expect(play->server.asked == 3);
 }
 
-/* Callers 0 to 2 hold, 3 waits. */
+/* Callers 0 to 2 hold, 3 waits. The last of them stays: a full host's link that nobody holds, and that has no room,
+ * gives way to another. */
 static void room_of_0(struct play *play)
 {
     say(play->server.conn, MUX_ROOM, 0, 0);
@@ -162,17 +163,15 @@ static void room_of_0(struct play *play)
     release(play, 1);
     settle(play);
     expect(!holds(play, 3));
-    release(play, 2);
-    unsigned idle_before = play->counts.idle_notices;
-    settle(play);
-    expect(play->counts.idle_notices > idle_before); /* nobody held the link: they were taken, and it lives */
-    expect(!holds(play, 3));
 }
 
-/* Caller 3 waits. */
+/* Caller 2 holds, 3 waits. */
 static void room_of_1(struct play *play)
 {
     say(play->server.conn, MUX_ROOM, 0, 1);
+    settle(play);
+    expect(!holds(play, 3));
+    release(play, 2);
     until(play, holder_is, 3);
     expect(acquire(play, 4) == POOL_PENDING);
     settle(play);
@@ -194,7 +193,10 @@ static void room_of_5(struct play *play)
     until(play, holder_is, 8);
     for (unsigned i = 4; i < 9; i++)
         release(play, i);
-    expect(acquire(play, 0) == POOL_READY); /* at hand: no wait */
+    unsigned idle_before = play->counts.idle_notices;
+    settle(play);
+    expect(play->counts.idle_notices > idle_before); /* nobody held the link: they were taken, and it lives */
+    expect(acquire(play, 0) == POOL_READY);          /* at hand: no wait */
     release(play, 0);
     expect(testing_peer_accepted(play->stage.peer) == 1);
     expect(play->counts.rooms == 4);
