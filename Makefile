@@ -141,6 +141,16 @@ run-framed: $(B)/framed_server $(B)/framed_client $(B)/framed_fanout $(B)/linepr
 framed: ## framed links, both sides before a second implementation of their wire form; framed_fanout, lineproto
 	@tests/deps.sh build
 	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-framed
+$(B)/adders: $(B)/tests/framed/adders.o $(B)/liblinkpool.a
+$(B)/add_server: $(B)/tests/framed/add_server.o $(B)/tests/fakes/framed_server.o $(B)/libexamples.a
+$(B)/adders $(B)/add_server:
+	@echo "  LD $@"
+	@$(LINK) $^ $(LIBS) -o $@
+run-killed: $(B)/add_server $(B)/adders
+	tests/framed/killed.py $(B)
+killed: ## 64 callers that add by call id, while their server is killed and started again 20 times
+	@tests/deps.sh build
+	@$(MAKE) $(JOBS) KIND=$(TEST_KIND) run-killed
 FUZZ_SECONDS ?= 60
 fuzz: ## what lbproxy and framed links parse and write, FUZZ_SECONDS a target, then planted faults, each found in a minute
 	@tests/deps.sh build check
@@ -213,6 +223,8 @@ controls: ## planted faults: each must turn its run red
 	@$(MAKE) $(JOBS) KIND=debug $(BUILD)/debug/controls
 	tests/controls.sh $(BUILD)/asan/controls $(BUILD)/debug/controls
 	tests/cases_controls.sh
+	@$(MAKE) $(JOBS) KIND=debug $(BUILD)/debug/adders $(BUILD)/debug/add_server
+	tests/framed/killed.py $(BUILD)/debug --controls
 CORE_SUITES = $(filter-out message figures faults,$(SUITES))
 # Under valgrind a test takes a second more: those of arithmetic, of the system and of the testing kit go without.
 CORE_TESTS = !(address|backoff|error|env|driver_ev|testing_*|cases|framed_*|heartbeat|pool_heartbeat)/*
@@ -281,5 +293,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .PHONY: faults-real run-faults-real all lib examples bench-proxy run-bench-proxy proxy run-proxy storm-proxy run-storm storm run-sim-storm sim run-sim sim-controls seam run-seam run-docs tests $(SUITES) outside ids cases run-cases test controls check verify-ids cover lint bench docs demo install uninstall \
-        clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays framed run-framed
+        clean help $(SUITES:%=run-%) $(EXAMPLE_TESTS:%=run-%) run-outside run-ids fuzz run-replays framed run-framed killed run-killed
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
