@@ -31,3 +31,4 @@ program()
 program own_names own_names.c own_names_user.c
 program mux_test mux_test.c mux.c stage.c
 program hop_test hop_test.c hop.c stage.c
+program lines_test lines_test.c lines.c stage.c
