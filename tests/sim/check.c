@@ -80,10 +80,12 @@ static unsigned sockets_in(const struct pool_host_stats *stats)
     return n;
 }
 
-/* Proof is still to come, or its age is bounded, or it is being replaced. */
+/* Proof is still to come, or its age is bounded, or it is to be recycled and its time has not come. */
 static bool has_ready_timer(const struct link *link)
 {
-    return link->bits & (LINK_UNPROVEN | LINK_RECYCLED) || link->owner->terms->max_age > 0;
+    bool is_recycled = link->bits & LINK_RECYCLED && !pool__is_to_be_replaced(link);
+
+    return link->bits & LINK_UNPROVEN || is_recycled || link->owner->terms->max_age > 0;
 }
 
 /* One timer a link, and the one of its state. */

@@ -184,7 +184,8 @@ static int going(struct protocol_link *pl, uint32_t to)
             break;
         }
     begun_to = to;
-    return protocol_going(pl, is_begun, LINK_NO_REASON, NULL);
+    return to % 3 ? protocol_going(pl, is_begun, LINK_CLOSED_BY_PEER, NULL)
+                  : protocol_going(pl, is_begun, LINK_SENT_AWAY, "the peer is unwell");
 }
 
 static int of_stream(struct protocol_link *pl, const struct frame *f)
