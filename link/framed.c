@@ -33,6 +33,7 @@ static int on_start(struct protocol_link *pl)
     framed__options_take(&options, pl->protocol->config);
     self->reader.env = self->writer.env = protocol_env(pl);
     self->reader.max_payload = options.max_payload;
+    self->reader.asks = true;
     self->reader.allowed = FRAMED_BIT(FRAMED_HELLO_ACK) | FRAMED_BIT(FRAMED_GOAWAY);
     self->max_queue = options.max_queue;
     self->max_channel_queue = options.max_channel_queue;
@@ -88,6 +89,8 @@ static void on_close(struct protocol_link *pl, struct protocol_channel *pc, bool
     framed__stop_waiting(self, channel);
     if (channel->stage == FRAMED_QUEUED)
         framed__take_back(&self->writer, channel->out);
+    if (self->answering == channel)
+        self->answering = NULL; /* the rest is swallowed as it comes */
     if (channel->stage != FRAMED_ASKED)
         return;
     framed__ids_take(&self->ids, channel->id);
@@ -100,7 +103,7 @@ static bool is_unsent(const struct protocol_channel *pc)
 {
     uint8_t stage = ((const struct framed_channel *)pc->state)->stage;
 
-    return stage != FRAMED_ASKED && stage != FRAMED_ANSWERED;
+    return stage < FRAMED_ASKED;
 }
 
 /* ---- signs of life, and leaving ---- */

@@ -56,6 +56,15 @@ void framed__ids_add(struct framed_ids *ids, const struct linkpool_env *env, str
     ids->n++;
 }
 
+struct framed_channel *framed__ids_find(struct framed_ids *ids, uint32_t id)
+{
+    struct framed_channel *channel = *bucket_of(ids, id);
+
+    while (channel && channel->id != id)
+        channel = channel->next;
+    return channel;
+}
+
 struct framed_channel *framed__ids_take(struct framed_ids *ids, uint32_t id)
 {
     for (struct framed_channel **at = bucket_of(ids, id); *at; at = &(*at)->next)

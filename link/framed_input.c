@@ -189,7 +189,43 @@ static int on_answer(struct protocol_link *pl, const struct framed_frame *frame)
     int error;
     struct framed_channel *channel = asker(pl, frame, &error);
 
-    return channel ? protocol_deliver(channel->pc, frame->payload, frame->head.n) : error;
+    if (!channel)
+        return error;
+    if (protocol_takes_parts(channel->pc))
+        return protocol_deliver_part(channel->pc, frame->payload, frame->head.n, true);
+    return protocol_deliver(channel->pc, frame->payload, frame->head.n);
+}
+
+/* Not all of it is there. It is gathered for one who wants it whole; for nobody it is not. */
+static int on_answer_begun(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_link *self = framed__of(pl);
+    struct framed_channel *channel = framed__ids_find(&self->ids, frame->head.id);
+    int error;
+
+    if (channel && !protocol_takes_parts(channel->pc))
+        return 0;
+    if ((channel = asker(pl, frame, &error)))
+        channel->stage = FRAMED_ANSWERING;
+    if (error)
+        return error;
+    self->answering = channel;
+    framed__in_pieces(&self->reader);
+    return 0;
+}
+
+static int on_piece(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_link *self = framed__of(pl);
+    struct framed_channel *channel = self->answering;
+
+    if (!channel)
+        return 0;
+    if (frame->is_last) {
+        self->answering = NULL;
+        channel->stage = FRAMED_ANSWERED;
+    }
+    return protocol_deliver_part(channel->pc, frame->payload, frame->n_piece, frame->is_last);
 }
 
 static int on_error(struct protocol_link *pl, const struct framed_frame *frame)
@@ -240,6 +276,13 @@ static int on_frame(struct protocol_link *pl, const struct framed_frame *frame)
     }
 }
 
+static int on_found(struct protocol_link *pl, int found, const struct framed_frame *frame)
+{
+    if (found == FRAMED_FRAME)
+        return on_frame(pl, frame);
+    return found == FRAMED_BEGUN ? on_answer_begun(pl, frame) : on_piece(pl, frame);
+}
+
 static int take(struct protocol_link *pl, const unsigned char *bytes, size_t n)
 {
     const struct linkpool_env *env = protocol_env(pl);
@@ -248,8 +291,8 @@ static int take(struct protocol_link *pl, const unsigned char *bytes, size_t n)
     char why[WHY];
     int found;
 
-    while ((found = framed__next(reader, &bytes, &n, &frame, why, sizeof why)) == FRAMED_FRAME) {
-        int error = on_frame(pl, &frame);
+    while ((found = framed__next(reader, &bytes, &n, &frame, why, sizeof why)) > FRAMED_MORE) {
+        int error = on_found(pl, found, &frame);
         framed__frame_done(env, &frame);
         if (error)
             return error;

@@ -12,10 +12,11 @@
 #include "linkpool/framed.h"
 
 enum framed_asking {
-    FRAMED_FRESH,   /* nothing sent yet in this lease */
-    FRAMED_REFUSED, /* it is in the line of those who are owed protocol_writable() */
-    FRAMED_QUEUED,  /* its request is in line, and nothing of it has gone */
-    FRAMED_ASKED,   /* its request has gone, at least in part: it has a number */
+    FRAMED_FRESH,     /* nothing sent yet in this lease */
+    FRAMED_REFUSED,   /* it is in the line of those who are owed protocol_writable() */
+    FRAMED_QUEUED,    /* its request is in line, and nothing of it has gone */
+    FRAMED_ASKED,     /* its request has gone, at least in part: it has a number */
+    FRAMED_ANSWERING, /* its answer comes in pieces: it has no number any more */
     FRAMED_ANSWERED
 };
 
@@ -47,9 +48,10 @@ struct framed_link {
     struct framed_reader reader;
     struct framed_writer writer;
     struct framed_ids ids;
-    struct framed_channel *refused; /* the oldest first */
-    struct framed_channel *told;    /* it has just been told of room: it goes before those who still wait */
-    uint64_t pings, pongs;          /* sent, and answered */
+    struct framed_channel *refused;   /* the oldest first */
+    struct framed_channel *told;      /* it has just been told of room: it goes before those who still wait */
+    struct framed_channel *answering; /* whose answer comes in pieces; NULL: nobody's, or that of one given up */
+    uint64_t pings, pongs;            /* sent, and answered */
     size_t max_queue, max_channel_queue;
     uint32_t peer_payload; /* the largest it takes */
     uint32_t accepted;     /* leaving: the last number the peer takes */
@@ -68,6 +70,7 @@ static inline struct framed_link *framed__of(const struct protocol_link *pl)
 
 /* framed_ids.c */
 void framed__ids_add(struct framed_ids *ids, const struct linkpool_env *env, struct framed_channel *channel);
+struct framed_channel *framed__ids_find(struct framed_ids *ids, uint32_t id); /* NULL: nobody waits for it */
 struct framed_channel *framed__ids_take(struct framed_ids *ids, uint32_t id); /* NULL: nobody waits for it */
 void framed__ids_free(struct framed_ids *ids, const struct linkpool_env *env);
 

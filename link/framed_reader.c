@@ -62,6 +62,26 @@ static int take_body(struct framed_reader *reader, const unsigned char **bytes, 
     return taken == missing ? FRAMED_FRAME : FRAMED_MORE;
 }
 
+static int take_piece(struct framed_reader *reader, const unsigned char **bytes, size_t *n, struct framed_frame *frame)
+{
+    uint32_t missing = frame->head.n - reader->n_body, taken = *n < missing ? (uint32_t)*n : missing;
+
+    if (!taken)
+        return FRAMED_MORE;
+    frame->payload = *bytes;
+    frame->n_piece = taken;
+    frame->is_last = taken == missing;
+    reader->n_body += taken;
+    if (frame->is_last) {
+        reader->in_pieces = false;
+        reader->n_body = 0;
+        reader->n_head = 0;
+    }
+    *bytes += taken;
+    *n -= taken;
+    return FRAMED_PIECE;
+}
+
 int framed__next(struct framed_reader *reader, const unsigned char **bytes, size_t *n, struct framed_frame *frame,
     char *why, size_t why_size)
 {
@@ -79,6 +99,10 @@ int framed__next(struct framed_reader *reader, const unsigned char **bytes, size
     frame->head = framed__get_head(reader->head);
     if (missing && (error = framed__check_head(&frame->head, reader->allowed, reader->max_payload, why, why_size)))
         return error;
+    if (reader->in_pieces)
+        return take_piece(reader, bytes, n, frame);
+    if (missing && reader->asks && frame->head.type == FRAMED_ANSWER && *n < frame->head.n)
+        return FRAMED_BEGUN;
     return take_body(reader, bytes, n, frame);
 }
 
@@ -93,7 +117,7 @@ size_t framed__room(struct framed_reader *reader, unsigned char **at)
 {
     uint32_t all = framed__get32(reader->head);
 
-    if (reader->n_head < FRAMED_HEAD || all - reader->n_body < LEAST_DIRECT)
+    if (reader->n_head < FRAMED_HEAD || reader->in_pieces || all - reader->n_body < LEAST_DIRECT)
         return 0;
     if (reader->n_body == reader->size && grow(reader, reader->n_body + 1, all))
         return 0;

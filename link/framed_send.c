@@ -130,7 +130,7 @@ void framed__stop_waiting(struct framed_link *self, struct framed_channel *chann
 
 static int may_send(const struct framed_link *self, const struct framed_channel *channel, size_t n)
 {
-    if (channel->stage == FRAMED_QUEUED || channel->stage == FRAMED_ASKED || self->leaving)
+    if ((channel->stage >= FRAMED_QUEUED && channel->stage <= FRAMED_ANSWERING) || self->leaving)
         return LINKPOOL_ESTATE;
     if (self->writer.last_id + self->writer.waiting / FRAMED_HEAD >= FRAMED_MAX_ID)
         return LINKPOOL_ESTATE; /* each frame in line may be a request that takes a number */

@@ -145,22 +145,38 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
     return link__leave_alive(link, attempt);
 }
 
-/** What the peer said to a channel: a message, or, with an error's code above it, words. */
+/** What the peer said to a channel: a message, a piece of one, or, with an error's code, words. */
 struct said {
+    enum {
+        SAID_ALL,
+        SAID_PART,
+        SAID_ERROR
+    } what;
     const void *bytes;
     size_t n;
     uint32_t code;
-    bool is_error;
+    bool is_last;
 };
 
 static bool listens(const struct channel_events *events, const struct said *said)
 {
-    return events && (said->is_error ? events->error != NULL : events->message != NULL);
+    if (!events)
+        return false;
+    switch (said->what) {
+    case SAID_PART:
+        return events->part;
+    case SAID_ERROR:
+        return events->error;
+    default:
+        return events->message;
+    }
 }
 
 static void tell(struct channel *channel, const struct said *said)
 {
-    if (said->is_error)
+    if (said->what == SAID_PART)
+        channel->events->part(channel, said->bytes, said->n, said->is_last);
+    else if (said->what == SAID_ERROR)
         channel->events->error(channel, said->code, said->bytes, said->n);
     else
         channel->events->message(channel, said->bytes, said->n);
@@ -212,7 +228,19 @@ int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n)
 
 int protocol_deliver_error(struct protocol_channel *pc, uint32_t code, const void *words, size_t n)
 {
-    return deliver(pc, &(struct said){.bytes = words, .n = n, .code = code, .is_error = true});
+    return deliver(pc, &(struct said){.what = SAID_ERROR, .bytes = words, .n = n, .code = code});
+}
+
+int protocol_deliver_part(struct protocol_channel *pc, const void *bytes, size_t n, bool last)
+{
+    return deliver(pc, &(struct said){.what = SAID_PART, .bytes = bytes, .n = n, .is_last = last});
+}
+
+bool protocol_takes_parts(const struct protocol_channel *pc)
+{
+    const struct channel *channel = pc->channel;
+
+    return channel->state == CHANNEL_HELD && channel->events && channel->events->part;
 }
 
 int protocol_writable(struct protocol_channel *pc)

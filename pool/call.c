@@ -88,6 +88,8 @@ static void close_call(struct pool_call *call, int status)
     if (state->stage != CALL_SENT)
         pool->call_bytes -= call->request_size;
     state->stage = CALL_OVER;
+    if (state->over)
+        *state->over = true;
     let_go(state);
     call->status = status;
 }

@@ -22,6 +22,7 @@ struct call_state {
     struct pool_target *target; /* kept: whom to ask again; or */
     struct pool_host *host;     /* pinned: the same; neither: it is not to be tried again */
     struct pool_host *avoided;  /* pinned: the host of the last try; NULL: none */
+    bool *over;                 /* a piece is being told: set when that ends the call; else NULL */
     unsigned retries_left;
     uint8_t stage;      /* enum call_stage */
     uint16_t time_outs; /* of its link, cut, when it was sent */

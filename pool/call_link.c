@@ -154,18 +154,50 @@ static void on_error(struct channel *channel, uint32_t code, const void *words, 
     take_answer(channel, words, n, LINKPOOL_EPEER, code);
 }
 
+/* @return whether it is still under way. */
+static bool tell_part(struct pool_call *call, const void *bytes, size_t n)
+{
+    struct call_state *state = call__state(call);
+    bool over = false;
+
+    state->over = &over;
+    state->retries_left = 0; /* nobody gets bytes twice */
+    call->answer_size += n;
+    call->part(call, bytes, n);
+    if (!over) /* else the call may be gone, or another one by now */
+        state->over = NULL;
+    return !over;
+}
+
+static void on_part(struct channel *channel, const void *bytes, size_t n, bool last)
+{
+    struct pool_call *call = call__of_lease(channel_lease(channel));
+
+    if (call__state(call)->stage == CALL_SENDING)
+        return;
+    note_life(channel->link);
+    if ((n && !tell_part(call, bytes, n)) || !last)
+        return;
+    pool_release(&call->lease, POOL_REUSE);
+    call__tell(call, 0);
+}
+
 static void on_writable(struct channel *channel)
 {
     send_queued(channel->link);
 }
 
-static const struct channel_events events = {.writable = on_writable, .message = on_message, .error = on_error};
+static const struct channel_events events = {.writable = on_writable, .message = on_message, .error = on_error},
+                                   events_in_pieces = {.writable = on_writable,
+                                       .message = on_message,
+                                       .error = on_error,
+                                       .part = on_part};
 
 int call__use(struct pool_call *call)
 {
     call->attempts++;
     call->last_host = call->lease.host;
-    channel_watch(call->lease.channel, &events, LINKPOOL_READ);
+    channel_watch(call->lease.channel, call->part ? &events_in_pieces : &events, LINKPOOL_READ);
     return transmit(call);
 }
 
@@ -175,7 +207,7 @@ static enum pool_fate fate_now(const struct pool_call *call)
 {
     if (pool__claim(&call->lease)->state == CLAIM_LOST)
         return call->lease.fate;
-    return call__state(call)->stage == CALL_SENT ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;
+    return link__fate(call->lease.channel, false);
 }
 
 void call__give_back(struct pool_call *call)
@@ -210,11 +242,11 @@ static void note_silence(struct link *link, uint16_t sent_after)
 void call__stop_waiting(struct pool_call *call)
 {
     struct link *link = channel_link(call->lease.channel);
-    bool was_sent = call__state(call)->stage == CALL_SENT;
+    bool is_silent = call__state(call)->stage == CALL_SENT && !call->answer_size;
     uint16_t sent_after = call__state(call)->time_outs;
 
     call__give_back(call);
-    if (was_sent)
+    if (is_silent)
         note_silence(link, sent_after);
 }
 

@@ -32,26 +32,30 @@ struct pool_call {
     const void *request;                  /* in: borrowed until the outcome */
     size_t request_size;                  /* in */
     void (*done)(struct pool_call *call); /* in: told the outcome, once, from the loop or from pool_free() */
-    void *data;                           /* in: the caller's; never read */
-    double timeout;                       /* in: seconds from pool_call() to the answer; 0: the pool's wait_timeout;
-                                             INFINITY: none */
-    unsigned flags;                       /* in: enum pool_call_flags */
-    unsigned retries;                     /* in: it is tried so many times more at most; 0: once is all */
-    uint64_t hash;                        /* in: for pickers that hash */
-    const void *answer;                   /* out: borrowed while `done` runs, unless that ends its link (pool_free());
-                                             NULL: there is none. With LINKPOOL_EPEER: the peer's words */
-    size_t answer_size;                   /* out */
-    int status;                           /* out: 0, POOL_PENDING, or an error */
-    uint32_t code;                        /* out: with LINKPOOL_EPEER what the peer says went wrong, else 0 */
-    int system_errno;                     /* out: of the failure */
-    enum link_reason reason;              /* out: of the failure */
-    enum pool_stage stage; /* out: what ate the deadline; POOL_STAGE_NONE: the peer, or another failure came first */
-    enum pool_bound bound; /* out: which bound was met */
-    enum pool_fate fate;   /* out: of the request, where there is no answer; over all attempts the worst */
-    unsigned attempts;     /* out: how often it got a channel */
+    /** In: NULL: the answer comes whole. Else told each piece of it as it comes, in order, borrowed during the call;
+     * then `done`, without `answer`. Once a piece was told it is not tried again. It may call anything. What the
+     * protocol gives whole comes in `done` all the same. */
+    void (*part)(struct pool_call *call, const void *bytes, size_t n);
+    void *data;              /* in: the caller's; never read */
+    double timeout;          /* in: seconds from pool_call() to the answer; 0: the pool's wait_timeout;
+                                INFINITY: none */
+    unsigned flags;          /* in: enum pool_call_flags */
+    unsigned retries;        /* in: it is tried so many times more at most; 0: once is all */
+    uint64_t hash;           /* in: for pickers that hash */
+    const void *answer;      /* out: borrowed while `done` runs, unless that ends its link (pool_free());
+                                NULL: there is none */
+    size_t answer_size;      /* out; of one in pieces: the bytes that were told */
+    int status;              /* out: 0, POOL_PENDING, or an error */
+    uint32_t code;           /* out: with LINKPOOL_EPEER what the peer says went wrong, else 0 */
+    int system_errno;        /* out: of the failure */
+    enum link_reason reason; /* out: of the failure */
+    enum pool_stage stage;   /* out: what ate the deadline; POOL_STAGE_NONE: the peer, or another failure came first */
+    enum pool_bound bound;   /* out: which bound was met */
+    enum pool_fate fate;     /* out: of the request, where there is no answer; over all attempts the worst */
+    unsigned attempts;       /* out: how often it got a channel */
     struct pool_host *last_host; /* out: whose channel it had last; NULL: none's */
     struct pool_lease lease;     /* the library's */
-    void *lib[10];               /* the library's */
+    void *lib[11];               /* the library's */
 };
 
 /**

@@ -8,10 +8,10 @@
  *     protocol = framed_protocol(&options);
  *     host_options.protocol = &protocol;
  *
- * channel_send() sends one request; its answer comes as one message (struct channel_events), however large, or the
- * peer's ERROR as an error with its code and words, at most 1024 bytes, not ended by a NUL. One request a channel is
- * under way at a time; a link carries as many channels as its peer has said. linkpool-framed(7) has the wire form byte
- * for byte. */
+ * channel_send() sends one request; its answer comes as one message (struct channel_events), however large; or, to who
+ * listens for `part`, in pieces as it is read, for which nothing is allocated. The peer's ERROR comes as an error with
+ * its code and words, at most 1024 bytes, not ended by a NUL. One request a channel is under way at a time; a link
+ * carries as many channels as its peer has said. linkpool-framed(7) has the wire form byte for byte. */
 #ifndef LINKPOOL_FRAMED_H
 #define LINKPOOL_FRAMED_H
 

@@ -200,6 +200,11 @@ struct channel_events {
     /** Shared: the peer's error instead of a message: its code and words, borrowed during the call. NULL: it is told to
      * nobody. */
     void (*error)(struct channel *channel, uint32_t code, const void *words, size_t n);
+    /** Shared: a piece of a message, in order, as it came; `last`: that was all of it. Bytes borrowed during the call;
+     * n may be 0. Only of protocols that have pieces; what they give whole comes to `message`. It cannot be paused, as
+     * that would hold up all channels of the link: who takes pieces slowly gives it up, or stores them. NULL: messages
+     * come whole. */
+    void (*part)(struct channel *channel, const void *bytes, size_t n, bool last);
 };
 
 /**

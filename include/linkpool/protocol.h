@@ -132,6 +132,11 @@ int protocol_ping_less(struct protocol_link *pl);
 int protocol_deliver(struct protocol_channel *pc, const void *bytes, size_t n);
 /** The peer's error for a channel, instead of a message: a code of the protocol's, and words. As protocol_deliver(). */
 int protocol_deliver_error(struct protocol_channel *pc, uint32_t code, const void *words, size_t n);
+/** A piece of a message, for a holder that takes pieces; `last`: there are no more of it; n may be 0. As
+ * protocol_deliver(); of one that takes none it is swallowed. */
+int protocol_deliver_part(struct protocol_channel *pc, const void *bytes, size_t n, bool last);
+/** Does the holder take pieces just now? If not, a message is to be gathered. */
+bool protocol_takes_parts(const struct protocol_channel *pc);
 /** A channel that was refused room has it again. As protocol_deliver(). */
 int protocol_writable(struct protocol_channel *pc);
 /** The peer ended this channel: its lease is over. `safe_to_repeat`: it did nothing with what was sent. */

@@ -83,9 +83,11 @@ static int deliver(struct protocol_link *pl)
     struct protocol_channel *pc = find(pl, (unsigned)self->in[0] << 8 | self->in[1]);
 
     self->n_in = 0;
-    if (pc && letter == '!')
+    if (!pc)
+        return 0;
+    if (letter == '!')
         return protocol_deliver_error(pc, letter, "?", 1);
-    return pc ? protocol_deliver(pc, &letter, 1) : 0;
+    return protocol_takes_parts(pc) ? protocol_deliver_part(pc, &letter, 1, true) : protocol_deliver(pc, &letter, 1);
 }
 
 static int on_input(struct protocol_link *pl, unsigned events)

@@ -12,8 +12,8 @@ struct fake_shared_ways {
     bool refuses; /* open() says no */
 };
 
-/** Three channels a link. Copy it for other numbers or ways. A message is one byte; what comes back is delivered, a !
- * as an error. */
+/** Three channels a link. Copy it for other numbers or ways. A message is one byte; what comes back is delivered, as
+ * one piece to who takes pieces, a ! as an error. */
 extern const struct protocol fake_shared;
 
 #endif

@@ -350,6 +350,18 @@ static void on_closed(struct pool_lease *lease)
     caller->busy = caller->asked = false;
 }
 
+/* Answered: it asks again, or is done, as its orders say. */
+static void go_on(struct caller *caller)
+{
+    if (caller->asks & 1) {
+        caller->asks >>= 1;
+        caller->asked = !channel_send(caller->lease.channel, &caller->asks, 1);
+    } else if (caller->asks & 2) {
+        caller->busy = false;
+        pool_release(&caller->lease, POOL_REUSE);
+    }
+}
+
 static void hear(struct channel *channel, const void *bytes, size_t n)
 {
     struct caller *caller = channel_lease(channel)->data;
@@ -357,13 +369,7 @@ static void hear(struct channel *channel, const void *bytes, size_t n)
     HOLDS(caller->busy && caller->asked); /* an answer is told to who has asked, and once */
     caller->asked = false;
     sum_of(bytes, n); /* all of it can be read */
-    if (caller->asks & 1) {
-        caller->asks >>= 1;
-        caller->asked = !channel_send(channel, &caller->asks, 1);
-    } else if (caller->asks & 2) {
-        caller->busy = false;
-        pool_release(&caller->lease, POOL_REUSE);
-    }
+    go_on(caller);
 }
 
 static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
@@ -372,7 +378,25 @@ static void on_error(struct channel *channel, uint32_t code, const void *words, 
     hear(channel, words, n);
 }
 
-static const struct channel_events hears = {.message = hear, .error = on_error};
+/* An answer in pieces: all of them to who has asked, and the last one ends it. */
+static void on_part(struct channel *channel, const void *bytes, size_t n, bool last)
+{
+    struct caller *caller = channel_lease(channel)->data;
+
+    HOLDS(caller->busy && caller->asked);
+    HOLDS(n || last);
+    sum_of(bytes, n);
+    if (last) {
+        caller->asked = false;
+        go_on(caller);
+    } else if (caller->asks & 4) {
+        caller->busy = caller->asked = false;
+        pool_release(&caller->lease, caller->asks & 8 ? POOL_DISCARD : POOL_REUSE);
+    }
+}
+
+static const struct channel_events hears = {.message = hear, .error = on_error},
+                                   takes_parts = {.message = hear, .error = on_error, .part = on_part};
 
 static void acquire(struct caller *caller)
 {
@@ -389,7 +413,7 @@ static void send_some(struct caller *caller, uint8_t much)
 
     if (!caller->busy)
         return;
-    channel_watch(caller->lease.channel, &hears, 0);
+    channel_watch(caller->lease.channel, (caller - life.callers) % 2 ? &takes_parts : &hears, 0);
     int error = channel_send(caller->lease.channel, filler, much * 40u);
     HOLDS(!caller->asked || error == LINKPOOL_ESTATE || error == LINKPOOL_ELOST);
     caller->asked |= !error;

@@ -75,6 +75,7 @@ void call_pool_after_fork(struct cell *cell)
     forget(&cell->subject);
     forget(&cell->trigger);
     forget(&cell->blocker);
+    cell->trigger_calls.forgotten = cell->trigger_calls.asked - cell->trigger_calls.told;
     pool_after_fork(cell->pool);
     EXPECT(cell->subject.lease.channel == NULL, true);
     if (is_out)

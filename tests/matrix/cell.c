@@ -17,9 +17,9 @@
 const char *cell_from_name(enum cell_from from)
 {
     static const char *const names[FROMS] = {"done", "done, from pool_free", "closed", "closed, from pool_free",
-        "readable", "writable", "message", "error", "pool drained", "target drained", "testing_at", "call done",
-        "call done, from pool_free", "fanout done", "fanout done, from pool_free", "connecting", "connected",
-        "disconnected", "reconnect", "stopped"};
+        "readable", "writable", "message", "error", "part", "pool drained", "target drained", "testing_at", "call part",
+        "call done", "call done, from pool_free", "fanout done", "fanout done, from pool_free", "connecting",
+        "connected", "disconnected", "reconnect", "stopped"};
 
     return names[from];
 }
@@ -151,6 +151,15 @@ static void note_call(struct cell_calls *calls, enum cell_from from, enum cell_f
         fire(cell);
 }
 
+static void on_call_part(struct pool_call *call, const void *bytes, size_t n)
+{
+    struct cell_calls *calls = call->data;
+
+    (void)bytes, (void)n;
+    if (calls == &calls->cell->trigger_calls)
+        fire(calls->cell);
+}
+
 static void on_call(struct pool_call *call)
 {
     note_call(call->data, FROM_CALL_DONE, FROM_CALL_DONE_OF_FREE);
@@ -185,6 +194,7 @@ static void trigger_calls(struct cell *cell, const char *address)
     bool is_group = cell->from == FROM_FANOUT_DONE || cell->from == FROM_FANOUT_DONE_OF_FREE;
 
     cell_prepare_calls(cell, calls, is_group, address);
+    calls->calls[0].part = cell->from == FROM_CALL_PART ? on_call_part : NULL;
     calls->asked++;
     cr_assert(eq(int, is_group ? pool_fanout(cell->pool, &calls->group) : pool_call(cell->pool, &calls->calls[0]),
         POOL_PENDING));
@@ -193,7 +203,8 @@ static void trigger_calls(struct cell *cell, const char *address)
 static void check_calls(const struct cell_calls *calls)
 {
     if (calls->cell)
-        cell_expect(calls->cell, "one outcome of its calls", calls->told + calls->gave_up, calls->asked);
+        cell_expect(
+            calls->cell, "one outcome of its calls", calls->told + calls->gave_up + calls->forgotten, calls->asked);
 }
 
 /* ---- the callbacks ---- */
@@ -223,6 +234,12 @@ static void on_message(struct channel *channel, const void *bytes, size_t n)
 static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
 {
     (void)code, (void)words, (void)n;
+    fire(channel_data(channel));
+}
+
+static void on_part(struct channel *channel, const void *bytes, size_t n, bool last)
+{
+    (void)bytes, (void)n, (void)last;
     fire(channel_data(channel));
 }
 
@@ -403,12 +420,13 @@ static void trigger_events(struct cell *cell, const struct channel_events *event
 
 static void trigger_message(struct cell *cell)
 {
-    static const struct channel_events events = {.message = on_message, .error = on_error};
+    static const struct channel_events whole = {.message = on_message, .error = on_error}, in_parts = {.part = on_part};
+    const struct channel_events *events = cell->from == FROM_PART ? &in_parts : &whole;
     struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = TRIGGER, .protocol = &fake_shared};
 
     hold(cell, &cell->trigger, pool_host_for(cell->pool, &endpoint, NULL));
     channel_set_data(cell->trigger.lease.channel, cell);
-    cr_assert(eq(int, channel_watch(cell->trigger.lease.channel, &events, 0), 0));
+    cr_assert(eq(int, channel_watch(cell->trigger.lease.channel, events, 0), 0));
     cr_assert(eq(int, channel_send(cell->trigger.lease.channel, cell->from == FROM_ERROR ? "!" : "m", 1), 0));
 }
 
@@ -458,6 +476,7 @@ static void pull_pool(struct cell *cell)
     case FROM_DONE:
         trigger_done(cell, TRIGGER);
         break;
+    case FROM_CALL_PART:
     case FROM_CALL_DONE:
     case FROM_FANOUT_DONE:
         trigger_calls(cell, NULL);
@@ -480,6 +499,7 @@ static void pull_pool(struct cell *cell)
         break;
     case FROM_MESSAGE:
     case FROM_ERROR:
+    case FROM_PART:
         trigger_message(cell);
         break;
     case FROM_POOL_DRAINED:

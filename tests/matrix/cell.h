@@ -31,9 +31,11 @@ enum cell_from {
     FROM_WRITABLE,
     FROM_MESSAGE,
     FROM_ERROR, /* of a channel */
+    FROM_PART,
     FROM_POOL_DRAINED,
     FROM_TARGET_DRAINED,
     FROM_TIMER, /* testing_at() */
+    FROM_CALL_PART,
     FROM_CALL_DONE,
     FROM_CALL_DONE_OF_FREE,
     FROM_FANOUT_DONE,
@@ -64,6 +66,7 @@ struct cell_calls {
     struct cell *cell;
     bool is_group;
     unsigned asked, told, gave_up;
+    unsigned forgotten; /* by pool_after_fork() */
 };
 
 struct cell {

@@ -30,9 +30,11 @@ Test(matrix, from_readable)              { play_all(FROM_READABLE); }
 Test(matrix, from_writable)              { play_all(FROM_WRITABLE); }
 Test(matrix, from_message)               { play_all(FROM_MESSAGE); }
 Test(matrix, from_error)                 { play_all(FROM_ERROR); }
+Test(matrix, from_part)                  { play_all(FROM_PART); }
 Test(matrix, from_pool_drained)          { play_all(FROM_POOL_DRAINED); }
 Test(matrix, from_target_drained)        { play_all(FROM_TARGET_DRAINED); }
 Test(matrix, from_testing_at)            { play_all(FROM_TIMER); }
+Test(matrix, from_call_part)             { play_all(FROM_CALL_PART); }
 Test(matrix, from_call_done)             { play_all(FROM_CALL_DONE); }
 Test(matrix, from_call_done_of_free)     { play_all(FROM_CALL_DONE_OF_FREE); }
 Test(matrix, from_fanout_done)           { play_all(FROM_FANOUT_DONE); }
