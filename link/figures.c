@@ -61,6 +61,18 @@ static bool is_up(enum link_state state)
     return state == LINK_READY || state == LINK_RESETTING || state == LINK_DRAINING;
 }
 
+/* The least of what its room and its uses leave. */
+static unsigned free_channels(const struct link *link)
+{
+    unsigned used = link__held(link), most = link->owner->terms->max_uses;
+    unsigned room = link__is_shared(link) ? link__shared(link)->room : 1;
+    unsigned n = room > used ? room - used : 0, left = most > link->uses ? most - link->uses : 0;
+
+    if (link__state(link) != LINK_READY || link->retire || link__owes(link))
+        return 0;
+    return most && left < n ? left : n;
+}
+
 void link_stats(const struct link *link, struct link_stats *stats, size_t size)
 {
     const struct link_core *core = link__core(link);
@@ -73,6 +85,7 @@ void link_stats(const struct link *link, struct link_stats *stats, size_t size)
         .connection = link->fsm.generation};
 
     all.channels = link__held(link);
+    all.free = free_channels(link);
     all.age = is_up(all.state) ? link__now(core) - link->since : 0;
     all.room = !is_up(all.state) ? 0 : link__is_shared(link) ? link__shared(link)->room : 1;
     link__alone_stats(link, &all);

@@ -37,7 +37,6 @@ static int on_start(struct protocol_link *pl)
     self->reader.allowed = FRAMED_BIT(FRAMED_HELLO_ACK) | FRAMED_BIT(FRAMED_GOAWAY);
     self->max_queue = options.max_queue;
     self->max_channel_queue = options.max_channel_queue;
-    self->max_channels = options.max_channels;
     return say_hello(pl, &options);
 }
 

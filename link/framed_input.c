@@ -22,13 +22,6 @@ static int wrong(struct protocol_link *pl, const char *why)
 
 /* ---- the link ---- */
 
-static int set_room(struct protocol_link *pl, uint32_t limit)
-{
-    unsigned cap = framed__of(pl)->max_channels;
-
-    return protocol_set_room(pl, cap && cap < limit ? cap : limit);
-}
-
 static int on_hello_ack(struct protocol_link *pl, const struct framed_frame *frame)
 {
     struct framed_link *self = framed__of(pl);
@@ -44,7 +37,7 @@ static int on_hello_ack(struct protocol_link *pl, const struct framed_frame *fra
     self->introduced = true;
     self->peer_payload = framed__get32(frame->payload + 4);
     self->reader.allowed = AFTER_ACK;
-    if (set_room(pl, framed__get32(frame->payload + 8)))
+    if (protocol_set_room(pl, framed__get32(frame->payload + 8)))
         return LINKPOOL_ELOST;
     return protocol_ready(pl);
 }
@@ -262,7 +255,7 @@ static int on_frame(struct protocol_link *pl, const struct framed_frame *frame)
     case FRAMED_HELLO_ACK:
         return on_hello_ack(pl, frame);
     case FRAMED_LIMIT:
-        return set_room(pl, framed__get32(frame->payload));
+        return protocol_set_room(pl, framed__get32(frame->payload));
     case FRAMED_ANSWER:
         return on_answer(pl, frame);
     case FRAMED_ERROR:

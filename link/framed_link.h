@@ -56,7 +56,6 @@ struct framed_link {
     uint32_t peer_payload; /* the largest it takes */
     uint32_t accepted;     /* leaving: the last number the peer takes */
     uint32_t unheard;      /* requests whose channel is over, and whose answer may still come */
-    unsigned max_channels; /* our own cap; 0: none */
     bool introduced;       /* HELLO_ACK has come */
     bool leaving;          /* GOAWAY has come */
     bool spent;            /* numbers run out: the link is being replaced */

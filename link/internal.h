@@ -71,6 +71,7 @@ static inline double link__max(double a, double b)
 /** The times of links; hosts with the same options have one. */
 struct link_terms {
     double connect_timeout, reset_timeout, drain_timeout, max_age, read_timeout;
+    unsigned max_channels, max_uses; /* of a link; 0: no bound */
     struct backoff_policy backoff;
     struct heartbeat_policy heartbeat;
 };
@@ -130,7 +131,9 @@ struct link_stream {
 struct link_shared {
     struct link_stream *free, *used;
     struct link_slab *slabs;
-    unsigned room, n_used, n_streams;
+    unsigned said; /* by its protocol: channels that it can carry, */
+    unsigned room; /* and those of them that it may lend: see link__set_room() */
+    unsigned n_used, n_streams;
     unsigned n_promised; /* of n_used: leased to such as have still to be told */
     unsigned delivering; /* messages being heard: their bytes may be its protocol's, so it ends after them */
     unsigned unanswered; /* calls in a row that ran out of time on it, each sent after the last of these */
@@ -330,7 +333,14 @@ static inline bool link__is_delivering(const struct link *link)
 {
     return link__is_shared(link) && link__shared(link)->delivering;
 }
-static inline bool link__is_full(const struct link *link) /* shared: its peer takes nobody more just now */
+static inline void link__set_room(struct link *link, unsigned said) /* shared: it is bounded by its host's own cap */
+{
+    unsigned most = link->owner->terms->max_channels;
+
+    link__shared(link)->said = said;
+    link__shared(link)->room = most && most < said ? most : said;
+}
+static inline bool link__is_full(const struct link *link) /* shared: nobody more is lent a channel just now */
 {
     return link__shared(link)->n_used >= link__shared(link)->room;
 }

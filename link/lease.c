@@ -117,7 +117,7 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
         ((char *)stream->protocol.state)[i] = 0;
     if (protocol->open && tell_open(stream)) {
         free_channel(&stream->channel);
-        shared->room = shared->n_used;
+        link__set_room(link, shared->n_used);
         return NULL;
     }
     stream->channel.state = CHANNEL_HELD; /* from here on: a hook that ends the link has no holder to tell */

@@ -125,7 +125,7 @@ static void reset_states(struct link *link)
     if (link->protocol.state)
         memset(link->protocol.state, 0, link->owner->protocol->link_size);
     if (link__is_shared(link)) {
-        link__shared(link)->room = link->owner->protocol->max_channels ? link->owner->protocol->max_channels : 1;
+        link__set_room(link, link->owner->protocol->max_channels ? link->owner->protocol->max_channels : 1);
         link__shared(link)->unanswered = 0;
     }
     link->bits &= LINK_HEARS;
@@ -429,7 +429,7 @@ static void shut(struct link *link, bool quiet)
     link__set_bits(link, LINK_WATCHED | LINK_STARTED | LINK_KEPT, 0);
     link->interest = 0;
     if (link__is_shared(link))
-        link__shared(link)->room = 0;
+        link__set_room(link, 0);
 }
 
 /* What was said on this end is kept if it counts; on another one, it is of no use. */

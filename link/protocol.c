@@ -100,7 +100,7 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels)
     if (!link__is_shared(link))
         return LINKPOOL_EOPTION;
     link__enter(link__core(link));
-    link__shared(link)->room = channels;
+    link__set_room(link, channels);
     if (link__state(link) == LINK_READY)
         link__core(link)->keeper->served(link);
     return link__leave_alive(link, attempt);

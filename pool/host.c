@@ -684,17 +684,27 @@ int pool_host_recycle(struct pool_host *host, double rate)
     return 0;
 }
 
-/* Their age is another, or their heartbeat. */
-static void arm_links(struct pool_host *host)
+static void bound_room(struct link *link)
+{
+    if (!link__is_shared(link))
+        return;
+    link__set_room(link, link__shared(link)->said);
+    pool__place(link);
+}
+
+/* Their age is another, their heartbeat, or their bound. */
+static void take_terms(struct pool_host *host)
 {
     struct link *link, *next;
 
-    for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
-        DL_FOREACH_SAFE (host->lists[place], link, next)
+    for (int place = PLACE_IDLE; place <= PLACE_OPENING; place++)
+        DL_FOREACH_SAFE (host->lists[place], link, next) {
+            bound_room(link);
             if (link->bits & LINK_RECYCLED)
                 link__heartbeat_sooner(link);
             else if (link__state(link) == LINK_READY)
                 link__arm_ready(link);
+        }
 }
 
 int pool_host_set_options(struct pool_host *host, const struct pool_host_options *given)
@@ -716,7 +726,7 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
     pool->bounds_lowered = true;
     pool__host_times(host);
     link__enter(&pool->core);
-    arm_links(host);
+    take_terms(host);
     link__leave(&pool->core);
     pool__arm_host(host);
     pool__want_host(host);

@@ -382,12 +382,17 @@ static void serve_with(struct link *link, struct pool_line *line, uint32_t lease
         line->served_by += leases;
 }
 
-/* So many leases: its uses may run out before its room does. */
+static uint32_t within(uint32_t n, uint32_t bound) /* 0: none */
+{
+    return bound && bound < n ? bound : n;
+}
+
+/* So many leases: its uses may run out before its room does, and all of that may not be ours to take. */
 static uint32_t will_serve(const struct pool_host *host)
 {
-    unsigned max_uses = pool__options(host)->max_uses;
+    const struct pool_host_options *options = pool__options(host);
 
-    return max_uses && max_uses < host->expected_room ? max_uses : host->expected_room;
+    return within(within(host->expected_room, options->max_channels), options->max_uses);
 }
 
 static void begin(struct pool_host *host, struct link *link, struct pool_line *line)

@@ -40,7 +40,8 @@ static int check_counts(struct link_check to, const struct pool_host_options *op
 
     if ((error = link__check_count(to, "max_links", options->max_links, 1, UINT32_MAX / 2)) ||
         (error = link__check_count(to, "min_links", options->min_links, 0, options->max_links)) ||
-        (error = link__check_count(to, "max_connecting", options->max_connecting, 1, UINT16_MAX)))
+        (error = link__check_count(to, "max_connecting", options->max_connecting, 1, UINT16_MAX)) ||
+        (error = link__check_count(to, "max_channels", options->max_channels, 0, UINT32_MAX / 2)))
         return error;
     return link__check_count(to, "first_connecting", options->first_connecting, 1, options->max_connecting);
 }
@@ -88,6 +89,8 @@ static void complete(struct pool_settings *settings, const struct pool_host_opti
         .drain_timeout = options->drain_timeout,
         .max_age = options->max_age,
         .read_timeout = options->read_timeout,
+        .max_channels = options->max_channels,
+        .max_uses = options->max_uses,
         .backoff = backoff__whole(options->backoff),
         .heartbeat = link__heartbeat_whole(options->heartbeat)};
     options->backoff = &settings->terms.backoff;
@@ -111,7 +114,8 @@ static bool same_options(const struct pool_host_options *a, const struct pool_ho
            a->max_connecting == b->max_connecting && a->max_uses == b->max_uses && a->spread_links == b->spread_links &&
            a->idle_timeout == b->idle_timeout && a->max_age == b->max_age && a->connect_timeout == b->connect_timeout &&
            a->reset_timeout == b->reset_timeout && a->drain_timeout == b->drain_timeout &&
-           a->read_timeout == b->read_timeout && a->max_unanswered == b->max_unanswered;
+           a->read_timeout == b->read_timeout && a->max_unanswered == b->max_unanswered &&
+           a->max_channels == b->max_channels;
 }
 
 static bool same_heartbeat(const struct heartbeat_policy *a, const struct heartbeat_policy *b)

@@ -88,7 +88,7 @@ static void on_served(struct link *link)
     if (link->bits & LINK_ENDING)
         return;
     if (link__is_shared(link))
-        host->expected_room = link__shared(link)->room ? link__shared(link)->room : 1;
+        host->expected_room = link__shared(link)->said ? link__shared(link)->said : 1;
     pool__place(link);
     if (link->retire && !link__held(link)) {
         link__end(link, (enum link_reason)link->retire, 0);

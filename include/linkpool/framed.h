@@ -45,11 +45,9 @@ struct framed_options {
     const void *token; /* borrowed as the options are; said to the peer in the handshake; default none */
     size_t token_size; /* bytes, at most 4096; default 0 */
     uint32_t
-        max_payload; /* the largest payload taken from the peer, 1 KiB to 64 MiB; the peer is told; default 1 MiB */
-    unsigned max_channels; /* at most so many a link, however many the peer allows; 0, the default: the peer's number
-                              alone. Until the peer has named one, 1 */
-    size_t max_queue;      /* bytes accepted on a link and not yet written, 4 KiB to 1 GiB; default 256 KiB. One request
-                              that is larger goes as well, when nothing else waits */
+        max_payload;  /* the largest payload taken from the peer, 1 KiB to 64 MiB; the peer is told; default 1 MiB */
+    size_t max_queue; /* bytes accepted on a link and not yet written, 4 KiB to 1 GiB; default 256 KiB. One request
+                         that is larger goes as well, when nothing else waits */
     size_t max_channel_queue; /* the same of one channel, 1 KiB to 1 GiB; default 64 KiB */
 };
 void framed_options_init_sized(struct framed_options *options, size_t size);

@@ -180,7 +180,8 @@ struct link_stats {
     double last_reconnect;   /* seconds from the last loss to READY again; 0: never */
     double retry_in;         /* seconds; 0 outside BACKOFF */
     double age;              /* seconds since READY; 0: not open */
-    unsigned channels, room; /* leased, and how many it can carry */
+    unsigned channels, room; /* leased, and how many it can carry: its peer's word, within max_channels of its host */
+    unsigned free;           /* how many it would lend now: what its room leaves, and its uses; none that is to end */
     uint64_t uses;           /* leases so far */
     uint64_t ignored_events; /* events that meant nothing in the state they met; of a pool's link: its pool's */
     uint64_t stale_events;   /* events of an attempt long over; of its pool's, or driver's, links together */

@@ -115,13 +115,13 @@ struct pool_host_options {
     unsigned first_connecting; /* attempts at once, to begin with; from 1 to max_connecting; default 8 */
     unsigned max_connecting;   /* attempts at once, however well it goes; from 1; default 128 */
     unsigned max_uses;         /* leases until a link is replaced; 0: no limit; default 0 */
-    bool
-        spread_links; /* the longest idle link first, for balancers behind, instead of the latest used; default false */
-    double idle_timeout;    /* seconds a link may be quiet; 0: for ever; default 55 */
-    double max_age;         /* seconds a link may live, up to 10 % less, drawn at birth; 0: for ever; default 0 */
-    double connect_timeout; /* seconds from the start of an attempt to READY; above 0; default 3 */
-    double reset_timeout;   /* seconds to be cleaned between two holders; above 0; default 3 */
-    double drain_timeout;   /* seconds that leases on a leaving link may last; above 0; default 30 */
+    bool spread_links;         /* the longest idle link first, for balancers behind, instead of the latest used, and
+                                  shared links in turn instead of filling the oldest; default false */
+    double idle_timeout;       /* seconds a link may be quiet; 0: for ever; default 55 */
+    double max_age;            /* seconds a link may live, up to 10 % less, drawn at birth; 0: for ever; default 0 */
+    double connect_timeout;    /* seconds from the start of an attempt to READY; above 0; default 3 */
+    double reset_timeout;      /* seconds to be cleaned between two holders; above 0; default 3 */
+    double drain_timeout;      /* seconds that leases on a leaving link may last; above 0; default 30 */
     const struct backoff_policy *backoff;     /* copied; default backoff_default */
     const struct transport *transport;        /* borrowed until the pool is freed; default transport_tcp */
     const struct protocol *protocol;          /* borrowed until the pool is freed; default protocol_raw */
@@ -131,6 +131,8 @@ struct pool_host_options {
                             links made from then on, and for those whose protocol can ask */
     unsigned max_unanswered; /* calls in a row that ran out of time on a link, each sent after the last of them, until
                                 it ends; 0: any; default 3 */
+    unsigned max_channels;   /* channels of a shared link lent at once at most, however many its peer allows; 0: the
+                                peer's number alone; default 0 */
 };
 void pool_host_options_init_sized(struct pool_host_options *options, size_t size);
 #define pool_host_options_init(o) pool_host_options_init_sized((o), sizeof *(o))

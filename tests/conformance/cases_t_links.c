@@ -2,6 +2,7 @@
 #include "tests/conformance/cases.h"
 
 static struct protocol shared;
+static unsigned own_cap; /* of the hosts' links */
 
 /* Links carry so many leases at once. */
 static struct testing_peer *begin_shared(struct fake_world *world, unsigned room, unsigned max_links, unsigned max_uses)
@@ -13,6 +14,7 @@ static struct testing_peer *begin_shared(struct fake_world *world, unsigned room
     world->host.protocol = &shared;
     world->host.max_links = max_links;
     world->host.max_uses = max_uses;
+    world->host.max_channels = own_cap;
     fake_world_open(world);
     return fake_echo(world, A);
 }
@@ -191,57 +193,123 @@ Test(cases, T91_two_links_of_one_are_used_again_and_never_a_third)
     fake_world_end(&world);
 }
 
-static void expect_room(const struct fake_world *world, unsigned channels, unsigned room)
+/* One link, up and unused: its peer takes so many at once, its uses are so many, and so many are ours to take. */
+static struct testing_peer *begin_bounded(struct fake_world *world, unsigned room, unsigned max_uses, unsigned ours)
 {
-    cr_assert(eq(uint, link_of(world).channels, channels));
-    cr_assert(eq(uint, link_of(world).room, room));
+    struct testing_peer *peer;
+
+    own_cap = ours;
+    peer = begin_shared(world, room, 1, max_uses);
+    pool_host_start(pool_host(world->pool, A));
+    fake_settle(world);
+    return peer;
 }
 
-/* What a link can carry is the protocol's word; that its uses run out bounds who is let on, not what is said. */
-Test(cases, T94_a_link_takes_no_more_than_its_room_and_its_uses_allow)
+static void expect_capacity(const struct fake_world *world, unsigned n)
+{
+    cr_assert(eq(uint, link_of(world).free, n));
+}
+
+/* What it says is what it does: so many more are lent at once, and one more than that waits. */
+static void expect_lends(struct fake_world *world, unsigned n)
+{
+    struct fake_user users[8] = {0};
+
+    expect_capacity(world, n);
+    for (unsigned i = 0; i <= n; i++)
+        cr_assert(eq(int, fake_ask(world, &users[i], A), i < n ? POOL_READY : POOL_PENDING));
+    expect_capacity(world, 0);
+    cr_assert(eq(int, pool_cancel(&users[n].lease), 0));
+    for (unsigned i = 0; i < n; i++)
+        pool_release(&users[i].lease, POOL_REUSE);
+}
+
+Test(cases, T94_capacity_is_the_least_of_the_uses_left_and_the_free_streams)
 {
     struct fake_world world;
-    struct fake_user users[7] = {0};
-    struct testing_peer *peer = begin_shared(&world, 8, 1, 6);
+    struct fake_user users[3] = {0};
+    struct testing_peer *peer = begin_bounded(&world, 8, 6, 0);
 
-    for (int i = 0; i < 2; i++)
-        fake_hold(&world, &users[i], A);
-    expect_room(&world, 2, 8);
+    expect_capacity(&world, 6); /* of 8, but 6 uses */
+    fake_hold(&world, &users[0], A);
+    expect_capacity(&world, 5);
+    fake_hold(&world, &users[1], A);
+    fake_hold(&world, &users[2], A);
+    expect_capacity(&world, 3); /* 3 uses left, 5 free */
     cases_say(peer, 'N', 4);
     fake_settle(&world);
-    expect_room(&world, 2, 4);
-    fake_hold(&world, &users[2], A);
-    fake_hold(&world, &users[3], A);
-    cr_assert(eq(int, fake_ask(&world, &users[4], A), POOL_PENDING)); /* no room */
-    fake_give_back(&users[0]);
-    fake_settle(&world);
-    cr_assert(eq(int, users[4].status, POOL_READY));
-    fake_give_back(&users[1]);
-    fake_hold(&world, &users[5], A); /* the sixth use */
-    fake_give_back(&users[2]);
-    cr_assert(eq(int, fake_ask(&world, &users[6], A), POOL_PENDING)); /* room, and no use left */
-    for (int i = 3; i < 6; i++)
+    expect_capacity(&world, 1); /* 3 uses left, 1 free */
+    for (unsigned i = 0; i < 3; i++) {
         fake_give_back(&users[i]);
-    fake_settle(&world);
-    cr_assert(eq(int, users[6].status, POOL_READY));
-    cr_assert(eq(u64, link_of(&world).uses, 1));
-    cr_assert(eq(uint, testing_peer_accepted(peer), 2));
+        expect_capacity(&world, i ? 3 : 2);
+    }
+    expect_lends(&world, 3);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_USED_UP], 1));
+    cr_assert(eq(uint, testing_peer_accepted(peer), 1));
     fake_world_end(&world);
 }
 
-Test(cases, T94_an_attempt_is_taken_to_serve_no_more_than_its_uses_allow)
+Test(cases, T94_fewer_free_streams_than_uses_bound_it_until_the_uses_run_out)
 {
     struct fake_world world;
-    struct fake_user users[5] = {0};
-    struct testing_peer *peer = begin_shared(&world, 8, 64, 2);
+    struct fake_user users[3] = {0};
 
-    testing_peer_delay(peer, 0.1, 0);
-    cases_ask(&world, users, 5, A);
-    fake_run(&world, 0.05);
-    cr_assert(eq(uint, testing_peer_attempts(peer), 3)); /* all that are needed, and at once */
-    fake_run(&world, 0.1);
-    cr_assert(eq(uint, cases_count(users, 5, POOL_READY), 5));
+    begin_bounded(&world, 2, 4, 0);
+    expect_capacity(&world, 2); /* of 4 uses, but 2 streams */
+    fake_hold(&world, &users[0], A);
+    expect_capacity(&world, 1);
+    fake_hold(&world, &users[1], A);
+    expect_capacity(&world, 0);
+    fake_give_back(&users[0]);
+    expect_capacity(&world, 1);
+    fake_give_back(&users[1]);
+    expect_capacity(&world, 2);
+    fake_hold(&world, &users[2], A);
+    expect_capacity(&world, 1); /* 1 use left, 1 free: one, and not none */
+    fake_give_back(&users[2]);
+    expect_lends(&world, 1);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_USED_UP], 1));
     fake_world_end(&world);
+}
+
+Test(cases, T94_our_own_cap_bounds_it_as_well)
+{
+    struct fake_world world;
+    struct fake_user users[3] = {0};
+    struct testing_peer *peer = begin_bounded(&world, 100, 8, 3);
+
+    expect_capacity(&world, 3);
+    fake_hold(&world, &users[0], A);
+    expect_capacity(&world, 2);
+    cases_say(peer, 'N', 2);
+    fake_settle(&world);
+    expect_capacity(&world, 1);
+    cases_say(peer, 'N', 200);
+    fake_settle(&world);
+    expect_lends(&world, 2); /* 3 uses gone */
+    fake_hold(&world, &users[1], A);
+    fake_hold(&world, &users[2], A);
+    expect_capacity(&world, 0); /* 3 uses left, and our cap is met */
+    fake_give_back(&users[0]);
+    expect_capacity(&world, 1);
+    fake_world_end(&world);
+}
+
+Test(cases, T94_an_attempt_is_taken_to_serve_no_more_than_its_uses_and_our_cap_allow)
+{
+    for (int is_cap = 0; is_cap < 2; is_cap++) {
+        struct fake_world world;
+        struct fake_user users[5] = {0};
+        own_cap = is_cap ? 2 : 0;
+        struct testing_peer *peer = begin_shared(&world, 8, 64, is_cap ? 0 : 2);
+        testing_peer_delay(peer, 0.1, 0);
+        cases_ask(&world, users, 5, A);
+        fake_run(&world, 0.05);
+        cr_assert(eq(uint, testing_peer_attempts(peer), 3)); /* all that are needed, and at once */
+        fake_run(&world, 0.1);
+        cr_assert(eq(uint, cases_count(users, 5, POOL_READY), 5));
+        fake_world_end(&world);
+    }
 }
 
 Test(cases, T96_the_idle_timer_runs_between_uses_alone)
@@ -285,6 +353,7 @@ Test(cases, T97_a_holder_is_told_once_that_its_link_is_gone)
     cr_assert(eq(int, user.lease.fate, POOL_SENT_NO_ANSWER));
     cr_assert(eq(int, user.lease.reason, LINK_CLOSED_BY_PEER));
     cr_assert(eq(uint, fake_stats(&world).links, 0));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_CLOSED_BY_PEER], 1));
     cr_assert(eq(int, pool_release(&user.lease, POOL_REUSE), LINKPOOL_ESTATE));
     fake_world_end(&world);
 }
@@ -307,9 +376,11 @@ Test(cases, T98_each_bound_is_told_counted_and_freed_by_a_return)
         cr_assert(eq(int, fake_ask(&world, &over, i == 2 ? B : A), LINKPOOL_EFULL));
         cr_assert(eq(int, over.lease.bound, bounds[i]));
         cr_assert(eq(u64, fake_stats(&world).full, 1));
+        cr_assert(eq(uint, fake_stats(&world).waiting, 1));
         fake_give_back(&users[0]);
         fake_settle(&world);
         cr_assert(eq(int, users[1].status, POOL_READY));
+        cr_assert(eq(uint, fake_stats(&world).waiting, 0));
         cr_assert(eq(int, fake_ask(&world, &users[2], A), POOL_PENDING)); /* the place is free again */
         fake_world_end(&world);
     }

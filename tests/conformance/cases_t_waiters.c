@@ -138,9 +138,12 @@ Test(cases, T72_the_second_gets_the_same_link_when_it_is_given_back)
     cr_assert(eq(int, fake_ask(&world, &second, A), POOL_PENDING));
     fake_run(&world, 1);
     cr_assert(eq(uint, second.done, 0));
+    cr_assert(eq(uint, fake_stats(&world).waiting, 1));
     fake_give_back(&first);
     fake_turn(&world);
     cr_assert(eq(int, second.status, POOL_READY));
+    cr_assert(eq(u64, fake_stats(&world).acquired_waited, 2));
+    cr_assert(eq(u64, fake_stats(&world).opened, 1));
     cr_assert(eq(u64, cases_link_id(&second), link));
     fake_world_end(&world);
 }
@@ -149,12 +152,16 @@ Test(cases, T73_the_failure_is_told_with_its_reason)
 {
     struct fake_world world;
     struct fake_user user = {0};
+    char text[200];
 
     begin(&world, 1);
     struct testing_peer *peer = fake_peer(&world, A, TESTING_REFUSE);
     fake_ask(&world, &user, A);
     fake_settle(&world);
     cr_assert(eq(int, user.status, LINKPOOL_EUNAVAILABLE));
+    pool_explain(&user.lease, text, sizeof text);
+    cr_assert(eq(str, text, "every host is down, last: connection refused (errno 111)"));
+    cr_assert(eq(u64, fake_stats(&world).failed_fast, 1));
     cr_assert(eq(int, user.lease.reason, LINK_REFUSED));
     cr_assert(eq(int, user.lease.system_errno, ECONNREFUSED));
     cr_assert(eq(u64, fake_host_stats(fake_host(&world, A)).failed, 1));
@@ -171,12 +178,16 @@ Test(cases, T73_the_failure_is_told_with_its_reason)
     fake_world_end(&world);
 }
 
-Test(cases, T75_all_who_wait_for_one_link_fail_with_it_in_order)
+static void fail_together(const struct protocol *protocol)
 {
     struct fake_world world;
-    struct fake_user users[3] = {0};
+    struct fake_user users[3] = {0}, after = {0};
 
-    begin(&world, 1);
+    cases_begin(&world);
+    cases_gaps(&world, 0.2, 2, 10);
+    world.host.max_links = 1;
+    world.host.protocol = protocol;
+    fake_world_open(&world);
     struct testing_peer *peer = fake_peer(&world, A, TESTING_REFUSE);
     cases_ask(&world, users, 3, A);
     fake_settle(&world);
@@ -187,9 +198,15 @@ Test(cases, T75_all_who_wait_for_one_link_fail_with_it_in_order)
     testing_peer_behave(peer, TESTING_ACCEPT);
     testing_peer_serve(peer, testing_echo, NULL);
     fake_run(&world, 1);
-    cases_use(&world, A);
+    fake_hold(&world, &after, A);
     cr_assert(eq(uint, testing_peer_attempts(peer), 2));
     fake_world_end(&world);
+}
+
+Test(cases, T75_all_who_wait_for_one_link_fail_with_it_in_order)
+{
+    fail_together(&protocol_raw); /* two wait for it to come back */
+    fail_together(&cases_shared); /* all would be on it */
 }
 
 Test(cases, T76_the_link_of_one_who_cancelled_becomes_idle)
@@ -298,6 +315,8 @@ Test(cases, T82_a_link_without_room_serves_nobody_and_another_is_dialled)
     struct protocol full = cases_shared;
     struct fake_world world;
     struct fake_user user = {0};
+    struct link_stats stats;
+    unsigned busy = 0;
 
     cases_begin(&world);
     full.start = no_room;
@@ -309,6 +328,11 @@ Test(cases, T82_a_link_without_room_serves_nobody_and_another_is_dialled)
     cr_assert(eq(uint, testing_peer_accepted(peer), 2));
     cr_assert(eq(int, user.status, POOL_READY));
     cr_assert(eq(uint, fake_host_stats(user.lease.host).links[LINK_READY], 2));
+    for (const struct link *link = NULL; (link = pool_host_next_link(user.lease.host, link));) {
+        link_stats(link, &stats, sizeof stats);
+        busy += !stats.free && !stats.channels;
+    }
+    cr_assert(eq(uint, busy, 1)); /* it has nobody, and takes nobody */
     fake_world_end(&world);
 }
 
@@ -318,7 +342,10 @@ Test(cases, T83_with_room_for_one_one_of_three_is_served)
     struct fake_world world;
     struct fake_user users[3] = {0};
 
-    begin(&world, 1);
+    cases_begin(&world);
+    world.host.protocol = &cases_shared; /* it would carry a hundred */
+    world.host.max_links = world.host.max_channels = 1;
+    fake_world_open(&world);
     fake_echo(&world, A);
     cases_ask(&world, users, 3, A);
     fake_settle(&world);

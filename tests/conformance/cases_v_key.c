@@ -30,7 +30,7 @@ enum rule {
                     member(drain_timeout, REFUSED, 31) member(backoff, REFUSED, &other_backoff)                        \
                         member(transport, KEY, &other_transport) member(protocol, KEY, &other_protocol)                \
                             member(heartbeat, REFUSED, &heartbeat_adaptive) member(read_timeout, REFUSED, 1)           \
-                                member(max_unanswered, REFUSED, 4)
+                                member(max_unanswered, REFUSED, 4) member(max_channels, REFUSED, 5)
 
 #define VALUE_OF(name, rule, other) all->name,
 #define NAME_OF(name, rule, other)  {#name, rule},

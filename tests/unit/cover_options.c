@@ -47,7 +47,7 @@ static double one_second(const struct backoff_policy *policy, const struct backo
 }
 
 enum {
-    HOST_MEMBERS = 11,
+    HOST_MEMBERS = 13,
     BACKOFF_MEMBERS = 11
 };
 
@@ -62,6 +62,10 @@ static void change_host(struct pool_host_options *options, int i)
         ++*counts[i];
     else if (i < 10)
         *times[i - 5] += 1;
+    else if (i == 10)
+        options->max_channels++;
+    else if (i == 11)
+        options->max_unanswered++;
     else
         options->spread_links = true;
 }

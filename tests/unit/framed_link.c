@@ -302,7 +302,6 @@ Test(framed_link, options_of_an_older_caller_are_filled_up)
     framed_options_init(&options);
     cr_assert(eq(sz, options.max_queue, 256 << 10));
     cr_assert(eq(sz, options.max_channel_queue, 64 << 10));
-    cr_assert(eq(uint, options.max_channels, 0));
 }
 
 Test(framed_link, refused_options_fail_every_attempt_in_words)
@@ -324,7 +323,7 @@ static void expect_room(uint32_t theirs, unsigned ours, unsigned room)
     struct framed_stage stage;
 
     framed_stage_begin(&stage);
-    stage.options.max_channels = ours;
+    stage.world.host.max_channels = ours;
     stage.server.calls.channels = theirs;
     framed_stage_open(&stage);
     framed_hold(&stage, &caller);

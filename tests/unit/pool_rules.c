@@ -45,6 +45,7 @@ Test(pool_rules, every_bound_is_finite_by_default)
     cr_assert(eq(uint, host.first_connecting, 8));
     cr_assert(eq(uint, host.max_connecting, 128));
     cr_assert(eq(uint, host.max_uses, 0));
+    cr_assert(eq(uint, host.max_channels, 0));
     cr_assert(eq(dbl, host.idle_timeout, 55));
     cr_assert(eq(dbl, host.max_age, 0));
     cr_assert(eq(dbl, host.connect_timeout, 3));

@@ -71,6 +71,7 @@ static void draw_host_options(struct game *g)
     host->max_connecting = ONE_OF(g, 1, 2, 128);
     host->first_connecting = ONE_OF(g, 1, host->max_connecting);
     host->max_uses = ONE_OF(g, 0, 0, 1, 3);
+    host->max_channels = ONE_OF(g, 0, 0, 1, 3);
     host->spread_links = once_in(g, 3);
     host->idle_timeout = TIME_OF(g, 0, 0.2, 2, 55);
     host->max_age = TIME_OF(g, 0, 0, 1);

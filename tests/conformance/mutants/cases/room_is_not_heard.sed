@@ -1,4 +1,4 @@
 # file: link/protocol.c
 # red: T82 T94 XK12
 # what the peer says of its room is not heard
-s/^    link__shared\(link\)->room = channels;$/    (void)channels;/
+s/^    link__set_room\(link, channels\);$/    (void)channels;/

@@ -1,0 +1,296 @@
+/* pool_room.c - how many channels of shared links are lent, of which link, and when another link is opened: over framed
+ * links, whose peer names its limit. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+
+#include "tests/fakes/shared.h"
+#include "tests/unit/framed_stage.h"
+
+enum {
+    MOST = 12
+};
+
+static struct framed_stage stage;
+static struct fake_user users[MOST];
+
+/* Links of a peer that allows `channels` each, of which `ours` are lent at most. */
+static void begin(unsigned channels, unsigned ours, unsigned max_links)
+{
+    framed_stage_begin(&stage);
+    stage.server.calls.channels = channels;
+    stage.world.host.max_channels = ours;
+    stage.world.host.max_links = max_links;
+}
+
+static void hold(unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++)
+        fake_hold(&stage.world, &users[i], framed_address);
+}
+
+static unsigned links_opened(void)
+{
+    return (unsigned)fake_stats(&stage.world).opened;
+}
+
+/* The how manieth of its host's links by age, from 0. */
+static unsigned link_of(unsigned i)
+{
+    const struct pool_host *host = users[i].lease.host;
+    struct link_stats its, other;
+    unsigned older = 0;
+
+    link_stats(channel_link(users[i].lease.channel), &its, sizeof its);
+    for (const struct link *link = NULL; (link = pool_host_next_link(host, link));) {
+        link_stats(link, &other, sizeof other);
+        older += other.id < its.id;
+    }
+    return older;
+}
+
+/* Which link each of them has, as letters by age. */
+static const char *links_of(unsigned from, unsigned to)
+{
+    static char letters[MOST + 1];
+
+    for (unsigned i = from; i < to; i++)
+        letters[i - from] = (char)('a' + link_of(i));
+    letters[to - from] = '\0';
+    return letters;
+}
+
+/* ---- our own cap ---- */
+
+Test(pool_room, our_own_cap_bounds_any_shared_link)
+{
+    begin(100, 3, 2);
+    framed_stage_open(&stage);
+    hold(0, 6);
+    cr_assert(eq(uint, links_opened(), 2));
+    cr_assert(eq(str, (char *)links_of(0, 6), "aaabbb"));
+    cr_assert(eq(uint, framed_stats(&stage).room, 3));
+    cr_assert(eq(uint, framed_stats(&stage).free, 0));
+    cr_assert(eq(int, fake_ask(&stage.world, &users[6], framed_address), POOL_PENDING));
+    fake_run(&stage.world, 1);
+    cr_assert(eq(int, users[6].status, POOL_PENDING));
+    fake_give_back(&users[4]);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, users[6].status, POOL_READY));
+    framed_stage_end(&stage);
+}
+
+Test(pool_room, our_own_cap_is_no_more_than_the_peer_allows)
+{
+    begin(2, 5, 1);
+    framed_stage_open(&stage);
+    hold(0, 2);
+    cr_assert(eq(int, fake_ask(&stage.world, &users[2], framed_address), POOL_PENDING));
+    framed_session_limit(stage.server.session, 3);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, users[2].status, POOL_READY));
+    framed_session_limit(stage.server.session, 1000);
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, framed_stats(&stage).room, 5));
+    cr_assert(eq(uint, framed_stats(&stage).free, 2));
+    framed_stage_end(&stage);
+}
+
+Test(pool_room, links_that_are_leased_whole_have_no_cap)
+{
+    struct fake_world world;
+    struct fake_user user = {0};
+
+    fake_world_begin(&world);
+    world.host.max_channels = 7;
+    fake_world_open(&world);
+    fake_echo(&world, framed_address);
+    fake_hold(&world, &user, framed_address);
+    struct link_stats stats;
+    link_stats(channel_link(user.lease.channel), &stats, sizeof stats);
+    cr_assert(eq(uint, stats.room, 1));
+    cr_assert(eq(uint, stats.free, 0));
+    fake_give_back(&user);
+    link_stats(pool_host_next_link(user.lease.host, NULL), &stats, sizeof stats);
+    cr_assert(eq(uint, stats.free, 1));
+    fake_world_end(&world);
+}
+
+static void set_cap(unsigned cap)
+{
+    stage.world.host.max_channels = cap;
+    cr_assert(eq(int, pool_host_set_options(fake_host(&stage.world, framed_address), &stage.world.host), 0));
+}
+
+Test(pool_room, the_cap_may_change_while_links_are_up)
+{
+    begin(100, 2, 1);
+    framed_stage_open(&stage);
+    hold(0, 2);
+    cr_assert(eq(int, fake_ask(&stage.world, &users[2], framed_address), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&stage.world, &users[3], framed_address), POOL_PENDING));
+    set_cap(3);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, users[2].status, POOL_READY));
+    cr_assert(eq(int, users[3].status, POOL_PENDING));
+    set_cap(1); /* below what is in use: those go on */
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, framed_stats(&stage).channels, 3));
+    cr_assert(eq(uint, framed_stats(&stage).room, 1));
+    fake_give_back(&users[0]);
+    fake_give_back(&users[1]);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, users[3].status, POOL_PENDING));
+    fake_give_back(&users[2]);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, users[3].status, POOL_READY));
+    set_cap(0); /* none: the peer's number alone */
+    cr_assert(eq(uint, framed_stats(&stage).room, 100));
+    framed_stage_end(&stage);
+}
+
+Test(pool_room, the_cap_may_change_while_a_link_comes_up)
+{
+    begin(100, 1, 1);
+    stage.server.calls.silent = true;
+    framed_stage_open(&stage);
+    for (unsigned i = 0; i < 3; i++)
+        fake_ask(&stage.world, &users[i], framed_address);
+    fake_settle(&stage.world);
+    set_cap(2);
+    framed_session_welcome(stage.server.session);
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, framed_stats(&stage).channels, 2));
+    cr_assert(eq(int, users[2].status, POOL_PENDING));
+    framed_stage_end(&stage);
+}
+
+/* ---- which link ---- */
+
+Test(pool_room, the_oldest_link_with_room_is_filled_first)
+{
+    begin(3, 0, 3);
+    framed_stage_open(&stage);
+    hold(0, 9);
+    cr_assert(eq(str, (char *)links_of(0, 9), "aaabbbccc"));
+    fake_give_back(&users[8]);
+    fake_give_back(&users[4]);
+    fake_give_back(&users[1]);
+    hold(9, 12); /* in whatever order they came back */
+    cr_assert(eq(str, (char *)links_of(9, 12), "abc"));
+    framed_stage_end(&stage);
+}
+
+Test(pool_room, where_links_are_spread_each_has_its_turn)
+{
+    begin(4, 0, 3);
+    stage.world.host.spread_links = true;
+    framed_stage_open(&stage);
+    hold(0, 12);
+    cr_assert(eq(str, (char *)links_of(0, 12), "aaaabbbbcccc")); /* each is opened only when those before are full */
+    for (unsigned i = 0; i < 12; i++)
+        if (i % 4) /* one stays on each */
+            fake_give_back(&users[i]);
+    unsigned on[3] = {0};
+    for (unsigned i = 0; i < 12; i++)
+        if (i % 4) {
+            fake_hold(&stage.world, &users[i], framed_address);
+            on[link_of(i)]++;
+            if (i == 3 || i == 7) /* after each round all have had as many */
+                for (unsigned k = 0; k < 3; k++)
+                    cr_assert(eq(uint, on[k], i == 3 ? 1 : 2));
+        }
+    cr_assert(eq(uint, links_opened(), 3));
+    framed_stage_end(&stage);
+}
+
+/* ---- another link ---- */
+
+Test(pool_room, no_other_link_is_opened_while_one_has_room_or_comes_up_with_enough)
+{
+    begin(4, 0, 8);
+    framed_stage_open(&stage);
+    hold(0, 4); /* the limit is known now */
+    cr_assert(eq(uint, links_opened(), 1));
+    testing_peer_delay(stage.server.peer, 0.1, 0);
+    for (unsigned i = 4; i < 8; i++) /* a second will serve all four */
+        cr_assert(eq(int, fake_ask(&stage.world, &users[i], framed_address), POOL_PENDING));
+    fake_run(&stage.world, 0.05);
+    cr_assert(eq(uint, links_opened(), 2));
+    cr_assert(eq(int, fake_ask(&stage.world, &users[8], framed_address), POOL_PENDING));
+    fake_run(&stage.world, 0.01);
+    cr_assert(eq(uint, links_opened(), 3)); /* and the ninth needs a third */
+    fake_run(&stage.world, 1);
+    for (unsigned i = 0; i < 9; i++)
+        cr_assert(eq(int, users[i].status, POOL_READY));
+    for (unsigned i = 9; i < 12; i++) /* room is there */
+        cr_assert(eq(int, fake_ask(&stage.world, &users[i], framed_address), POOL_READY));
+    cr_assert(eq(uint, links_opened(), 3));
+    framed_stage_end(&stage);
+}
+
+Test(pool_room, one_who_waits_no_more_when_the_turn_ends_opens_nothing)
+{
+    begin(1, 0, 8);
+    framed_stage_open(&stage);
+    hold(0, 1);
+    cr_assert(eq(int, fake_ask(&stage.world, &users[1], framed_address), POOL_PENDING));
+    cr_assert(eq(int, pool_cancel(&users[1].lease), 0));
+    cr_assert(eq(int, fake_ask(&stage.world, &users[2], framed_address), POOL_PENDING));
+    fake_give_back(&users[0]); /* in the same turn: it has that one */
+    fake_run(&stage.world, 1);
+    cr_assert(eq(int, users[2].status, POOL_READY));
+    cr_assert(eq(uint, links_opened(), 1));
+    framed_stage_end(&stage);
+}
+
+/* ---- until the peer has said ---- */
+
+static struct link_attempt attempt;
+
+static int keep(struct protocol_link *pl)
+{
+    attempt = protocol_attempt(pl);
+    return protocol_ready(pl);
+}
+
+Test(pool_room, no_more_are_lent_than_a_peer_that_has_named_no_limit_is_known_to_take)
+{
+    struct protocol protocol = fake_shared;
+    struct fake_world world;
+
+    protocol.start = keep;
+    protocol.max_channels = 2;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    world.host.max_links = 1;
+    fake_world_open(&world);
+    fake_echo(&world, framed_address);
+    for (unsigned i = 0; i < 5; i++)
+        fake_ask(&world, &users[i], framed_address);
+    fake_run(&world, 1);
+    cr_assert(eq(uint, fake_stats(&world).leased, 2));
+    cr_assert(eq(uint, fake_stats(&world).waiting, 3));
+    cr_assert(eq(int, protocol_set_room(protocol_attempt_link(attempt), 4), 0));
+    fake_settle(&world);
+    cr_assert(eq(uint, fake_stats(&world).leased, 4));
+    cr_assert(eq(uint, fake_stats(&world).waiting, 1));
+    fake_world_end(&world);
+}
+
+Test(pool_room, to_a_peer_nobody_knows_each_who_waits_has_an_attempt_and_the_first_up_serves_all)
+{
+    begin(100, 0, 8);
+    testing_peer_delay(stage.server.peer, 0.1, 0);
+    framed_stage_open(&stage);
+    for (unsigned i = 0; i < 3; i++)
+        fake_ask(&stage.world, &users[i], framed_address);
+    fake_run(&stage.world, 0.05);
+    cr_assert(eq(uint, links_opened(), 3)); /* each is taken to carry one */
+    fake_run(&stage.world, 1);
+    cr_assert(eq(str, (char *)links_of(0, 3), "aaa"));
+    for (unsigned i = 3; i < 12; i++)
+        cr_assert(eq(int, fake_ask(&stage.world, &users[i], framed_address), POOL_READY));
+    cr_assert(eq(uint, links_opened(), 3));
+    framed_stage_end(&stage);
+}
