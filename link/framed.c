@@ -100,9 +100,20 @@ static void on_close(struct protocol_link *pl, struct protocol_channel *pc, bool
 
 static bool is_unsent(const struct protocol_channel *pc)
 {
-    uint8_t stage = ((const struct framed_channel *)pc->state)->stage;
+    const struct framed_channel *channel = pc->state;
 
-    return stage < FRAMED_ASKED;
+    return channel->stage < FRAMED_ASKED && !channel->served;
+}
+
+/* Its header has come; the reader has what there is of the rest, or has handed it out in pieces. */
+static bool is_being_answered(const struct protocol_channel *pc)
+{
+    const struct framed_reader *reader = &framed__of(&pc->channel->link->protocol)->reader;
+    const struct framed_channel *channel = pc->state;
+
+    if (channel->stage != FRAMED_ASKED)
+        return channel->stage == FRAMED_ANSWERING;
+    return reader->n_head == FRAMED_HEAD && framed__get_head(reader->head).id == channel->id;
 }
 
 /* ---- signs of life, and leaving ---- */
@@ -138,8 +149,8 @@ static void on_leave(struct protocol_link *pl)
 #define FRAMED_PROTOCOL                                                                                                \
     .size = sizeof(struct protocol), .name = "framed", .flags = PROTOCOL_SHARED, .max_channels = 1,                    \
     .link_size = sizeof(struct framed_link), .channel_size = sizeof(struct framed_channel), .start = on_start,         \
-    .input = on_input, .open = on_open, .send = on_send, .close = on_close, .unsent = is_unsent, .ping = on_ping,      \
-    .leave = on_leave, .end = on_end
+    .input = on_input, .open = on_open, .send = on_send, .close = on_close, .unsent = is_unsent,                       \
+    .answering = is_being_answered, .ping = on_ping, .leave = on_leave, .end = on_end
 
 const struct protocol protocol_framed = {FRAMED_PROTOCOL};
 

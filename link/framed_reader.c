@@ -97,8 +97,10 @@ int framed__next(struct framed_reader *reader, const unsigned char **bytes, size
     if (reader->n_head < FRAMED_HEAD)
         return FRAMED_MORE;
     frame->head = framed__get_head(reader->head);
-    if (missing && (error = framed__check_head(&frame->head, reader->allowed, reader->max_payload, why, why_size)))
+    if (missing && (error = framed__check_head(&frame->head, reader->allowed, reader->max_payload, why, why_size))) {
+        reader->n_head = 0; /* it is of nothing */
         return error;
+    }
     if (reader->in_pieces)
         return take_piece(reader, bytes, n, frame);
     if (missing && reader->asks && frame->head.type == FRAMED_ANSWER && *n < frame->head.n)

@@ -229,16 +229,20 @@ enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat)
 {
     const struct pool_lease *lease = channel->lease;
     const struct link *link = channel->link;
-    bool sent;
+    const struct protocol *protocol = link->owner->protocol;
+    const struct protocol_channel *pc = &link__stream_of((struct channel *)channel)->protocol; /* of a shared one */
+    bool sent, answered = lease->bytes_received;
 
     if (safe_to_repeat)
         return POOL_NOT_SENT;
     if (!link__is_shared(link) && link->bits & LINK_LENT)
         return POOL_UNKNOWN;
     sent = lease->bytes_sent || channel->has_sent;
-    if (link__is_shared(link) && link->owner->protocol->unsent)
-        sent = !link->owner->protocol->unsent(&link__stream_of((struct channel *)channel)->protocol);
-    if (sent && lease->bytes_received)
+    if (link__is_shared(link) && protocol->unsent)
+        sent = !protocol->unsent(pc);
+    if (link__is_shared(link) && protocol->answering)
+        answered |= protocol->answering(pc);
+    if (sent && answered)
         return POOL_PARTIAL;
     return sent ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;
 }

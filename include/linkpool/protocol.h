@@ -78,6 +78,9 @@ struct protocol {
     /** Shared: nothing of what was sent on it has gone to the peer, and nothing will once its link is over. NULL: what
      * was accepted is taken to have gone. */
     bool (*unsent)(const struct protocol_channel *pc);
+    /** Shared: some of an answer to it has come that was not delivered yet. NULL: what has come is what was delivered.
+     */
+    bool (*answering)(const struct protocol_channel *pc);
     /** Ask for a sign of life; protocol_pong() follows. NULL: it has none, and no heartbeat. Of an exclusive link only
      * while nobody holds it, so that the answer comes to idle_input(); until protocol_pong() it is not lent. Of a
      * protocol that never calls that, other bytes are the answer, once the probe's time is up. */

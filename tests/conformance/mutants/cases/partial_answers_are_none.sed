@@ -1,4 +1,4 @@
 # file: link/lease.c
 # red: VB6 XH9
 # a part of an answer is said to be none
-/^enum pool_fate link__fate/,/^}/ s/^    if \(sent && lease->bytes_received\)$/    if (false)/
+/^enum pool_fate link__fate/,/^}/ s/^    if \(sent && answered\)$/    if (false)/
