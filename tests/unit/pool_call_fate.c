@@ -7,7 +7,7 @@
 #include "link/framed_link.h"
 #include "link/internal.h"
 #include "pool/call.h"
-#include "tests/unit/framed_stage.h"
+#include "tests/fakes/framed_stage.h"
 
 /** Where a call is. */
 enum at {

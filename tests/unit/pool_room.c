@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "tests/fakes/shared.h"
-#include "tests/unit/framed_stage.h"
+#include "tests/fakes/framed_stage.h"
 
 enum {
     MOST = 12
