@@ -244,3 +244,41 @@ Test(cases, XK16_the_heartbeat_goes_on_after_a_miss_one_at_a_time_and_ends_with_
     cr_assert(eq(uint, pinging.probes, 5));
     fake_world_end(&w);
 }
+
+/* A hundred links that were READY in one instant, with no option set but how many. */
+Test(cases, XK16_links_born_together_are_not_asked_together)
+{
+    begin(true);
+    pinging.protocol.max_channels = 1;
+    w.host.min_links = w.host.max_links = w.host.first_connecting = w.host.max_connecting = 100;
+    w.host.idle_timeout = 0;
+    open_world();
+    pool_host(w.pool, A);
+    fake_run(&w, 1);
+    cr_assert(eq(uint, fake_stats(&w).links, 100));
+    fake_run(&w, 300);
+    struct pool_stats stats = fake_stats(&w);
+    cr_assert(ge(u64, stats.heartbeat.probes, 100 * 19));
+    cr_assert(le(uint, stats.heartbeat.most_due, 8));
+    cr_assert(eq(u64, stats.heartbeat.misses, 0));
+    cr_assert(le(uint, pinging.most_out, 8));
+    fake_world_end(&w);
+}
+
+/* Where no user_timeout is set, the kernel would go on sending for a quarter of an hour. */
+Test(cases, VD10_a_black_hole_under_sent_bytes_is_found_by_the_heartbeat)
+{
+    struct fake_user user = {0};
+
+    start(2, 3);
+    fake_hold(&w, &user, A);
+    testing_peer_cut(peer, LINK_TIMED_OUT);
+    cr_assert(eq(int, channel_send(user.lease.channel, "x", 1), 0));
+    fake_run(&w, 4.99);
+    cr_assert(eq(uint, user.closed, 0));
+    fake_run(&w, 0.02);
+    cr_assert(eq(uint, user.closed, 1));
+    cr_assert(eq(int, user.lease.reason, LINK_HEARTBEAT_LOST));
+    cr_assert(eq(int, user.lease.fate, POOL_SENT_NO_ANSWER));
+    fake_world_end(&w);
+}

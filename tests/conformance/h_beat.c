@@ -362,6 +362,57 @@ Test(conformance, S19_silence_is_met_without_an_unexpected_event_or_a_shrinking_
     fake_owner_run(&owner, 40);
     cr_assert(eq(int, link_state(owner.link), LINK_READY));
     cr_assert(eq(u64, fake_link_stats(owner.link).ignored_events, 0));
+    cr_assert(eq(u64, fake_link_stats(owner.link).stale_events, 0));
     cr_assert(eq(uint, testing_open_descriptors(owner.t), 1));
     fake_owner_end(&owner);
+}
+
+static void stop_now(void)
+{
+    link_stop(owner.link);
+    unsigned probes = pinging.probes, attempts = testing_peer_attempts(owner.peer);
+    fake_owner_run(&owner, 500);
+    cr_assert(eq(int, link_state(owner.link), LINK_IDLE));
+    cr_assert(eq(uint, pinging.probes, probes));
+    cr_assert(eq(uint, testing_peer_attempts(owner.peer), attempts));
+    cr_assert(eq(uint, testing_open_descriptors(owner.t), 0));
+    cr_assert(eq(u64, fake_link_stats(owner.link).ignored_events, 0));
+    cr_assert(eq(u64, fake_link_stats(owner.link).stale_events, 0));
+    cr_assert(eq(uint, fake_owner_count(&owner, "stopped"), 1));
+    fake_owner_end(&owner);
+}
+
+static int is_leaving(struct protocol_link *pl)
+{
+    return protocol_going(pl, NULL);
+}
+
+/* The states of s_conduct.c's S19 are those of a link without a heartbeat. */
+Test(conformance, S19_a_stop_while_a_probe_is_out_or_missed_or_the_peer_leaves_leaves_nothing)
+{
+    start(&heartbeat_edge);
+    pinging.answer = FAKE_MUTE;
+    run_to(16); /* asked */
+    PROBES(15);
+    stop_now();
+
+    start(&heartbeat_edge);
+    pinging.answer = FAKE_MUTE;
+    run_to(31); /* missed once, and asked again */
+    PROBES(15, 30);
+    stop_now();
+
+    start(&heartbeat_edge);
+    pinging.delay = 1;
+    run_to(15.5);
+    link_network_changed(owner.link); /* two answers are on their way */
+    run_to(15.6);
+    cr_assert(eq(uint, pinging.probes, 2));
+    stop_now();
+
+    start(&heartbeat_edge);
+    pinging.protocol.ping = is_leaving; /* what it says instead of asking */
+    run_to(16);
+    cr_assert(eq(int, link_state(owner.link), LINK_DRAINING));
+    stop_now();
 }
