@@ -413,6 +413,23 @@ Test(pool_heartbeat, an_exclusive_link_is_lent_when_it_has_answered_and_not_befo
     fake_world_end(&w);
 }
 
+Test(pool_heartbeat, who_starves_in_a_full_pool_has_the_link_when_it_has_answered)
+{
+    struct fake_user user = {0};
+
+    begin(false, &heartbeat_default);
+    w.options.max_links = 1;
+    open_idle();
+    pinging.delay = 0.5;
+    run_to(15.1);
+    PROBES(15);
+    cr_assert(eq(int, fake_ask(&w, &user, a), POOL_PENDING));
+    run_to(15.6);
+    cr_assert(eq(int, user.status, POOL_READY));
+    cr_assert(eq(uint, testing_peer_accepted(peer), 1));
+    fake_world_end(&w);
+}
+
 Test(pool_heartbeat, while_an_exclusive_link_is_asked_another_serves_or_is_opened)
 {
     struct fake_user users[2] = {0}, user = {0};
@@ -1555,7 +1572,13 @@ static void disturb(struct testing_peer *it, bool shared)
     struct pool_host_options options = w.host;
     struct heartbeat_policy other = every(1 + draw(20), 0.5 + draw(6), 1 + draw(3));
 
-    switch (draw(9)) {
+    switch (draw(11)) {
+    case 9:
+        pool_network_changed(w.pool);
+        break;
+    case 10:
+        testing_suspend(w.t, 1 + draw(1000));
+        break;
     case 0:
         pinging.answer = (enum fake_answer)draw(4);
         break;
