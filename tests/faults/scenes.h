@@ -109,6 +109,7 @@
     X(won_and_lost) \
     X(down_and_up_again) \
     X(backoff_forgotten) \
+    X(network_changed) \
     X(all_peers_fail) \
     X(room_is_made) \
     X(few_descriptors) \

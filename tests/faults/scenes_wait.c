@@ -135,6 +135,26 @@ static void backoff_forgotten(struct scene *scene)
 }
 SCENARIO(backoff_forgotten);
 
+/* Held, idle and under way; those that cannot be asked are replaced. */
+static void network_changed(struct scene *scene)
+{
+    scene->natural = true;
+    scene_ask(scene, 0, ADDRESS);
+    scene_ask(scene, 1, ADDRESS);
+    scene_run(scene, 0.1);
+    scene_release(scene, 1, POOL_REUSE);
+    scene_ask(scene, 2, SILENT);
+    scene_run(scene, 0.1);
+    if (scene->world.pool)
+        pool_network_changed(scene->world.pool);
+    scene_ask(scene, 1, ADDRESS);
+    scene_run(scene, 1);
+    testing_suspend(scene->world.t, 100);
+    scene_run(scene, 8);
+    scene_ask(scene, 3, ADDRESS);
+}
+SCENARIO(network_changed);
+
 static void all_peers_fail(struct scene *scene)
 {
     static const char *const bad[] = {REFUSES, SILENT, CLOSES, RESETS, "unix:/nobody"};
