@@ -79,12 +79,14 @@ static void print_missing(const struct pool_call *call)
     putchar('\n');
 }
 
-/* The answer is borrowed until this returns. */
+/* An answer, or a server's words instead of one, is borrowed until this returns. */
 static void on_answer(struct pool_call *call)
 {
-    if (call->status != 0)
+    if (call->status != 0 && call->status != LINKPOOL_EPEER)
         return; /* on_group() names it */
     printf("%s: ", call->to);
+    if (call->status == LINKPOOL_EPEER)
+        printf("missing: error %u: ", (unsigned)call->code);
     print_bytes(call->answer, call->answer_size);
     putchar('\n');
     fflush(stdout);
@@ -93,7 +95,7 @@ static void on_answer(struct pool_call *call)
 static void on_group(struct pool_fanout *group)
 {
     for (size_t i = 0; i < group->n; i++)
-        if (group->calls[i].status != 0)
+        if (group->calls[i].status != 0 && group->calls[i].status != LINKPOOL_EPEER)
             print_missing(&group->calls[i]);
     printf("%zu of %zu\n", group->answered, group->n);
     ev_break(asking.loop, EVBREAK_ALL);

@@ -105,6 +105,16 @@ def fanout_tries_again_what_was_not_processed():
 
 
 @case
+def fanout_prints_a_servers_error_in_its_words():
+    with Server() as one, Server() as two:
+        for wanted, count in ("1", "0 of 2"), ("2", "0 of 2"):
+            status, lines, found, _ = fanout("--wanted", wanted, "what?", one.text, two.text)
+            equal((status, found), (1, count))
+            equal(any(line.endswith(": missing: error 256: no such call") for line in lines), True)
+        equal(len(lines), 2)
+
+
+@case
 def fanout_refuses_what_cannot_be_meant():
     for arguments in (
         ("echo",),

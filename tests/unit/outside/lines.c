@@ -111,7 +111,7 @@ static int on_answer(struct protocol_link *pl, const char *line, size_t n)
     if (pc == NULL)
         return is_ping ? protocol_pong(pl) : 0;
     ((struct line_channel *)pc->state)->is_due = false;
-    return protocol_deliver(pc, line, n);
+    return *line == '+' ? protocol_deliver(pc, line, n) : protocol_deliver_error(pc, LINES_REFUSED, line, n);
 }
 
 /* All whole lines that are there; the rest is kept. */

@@ -7,7 +7,8 @@
 
 enum {
     LINES_CHANNELS = 16,
-    LINES_LONGEST = 512 /* bytes of a line, its end included */
+    LINES_LONGEST = 512, /* bytes of a line, its end included */
+    LINES_REFUSED = 1    /* the code of every -ERR */
 };
 
 struct lines_login {

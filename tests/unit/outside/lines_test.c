@@ -26,8 +26,7 @@ struct play {
     struct protocol protocol;
     struct pool_call calls[CALLS];
     char requests[CALLS][16];
-    unsigned told, right;
-    int worst; /* status */
+    unsigned told, right, denied;
 };
 
 /* ---- the server ---- */
@@ -80,8 +79,9 @@ static void on_done(struct pool_call *call)
     if (call->status == 0 && call->answer_size == strlen(expected) &&
         memcmp(call->answer, expected, call->answer_size) == 0)
         play->right++;
-    if (call->status < play->worst)
-        play->worst = call->status;
+    if (call->status == LINKPOOL_EPEER && call->code == LINES_REFUSED && call->answer_size == 7 &&
+        memcmp(call->answer, "-ERR no", 7) == 0)
+        play->denied++;
 }
 
 static bool all_told(void *data)
@@ -193,6 +193,23 @@ static void silent(void)
     stage_down(&play.stage);
 }
 
+static void denied(void)
+{
+    struct play play;
+
+    begin(&play, false, NULL);
+    call(&play, 0, 10);
+    stage_until(&play.stage, one_told, &play);
+    play.server.holds = true;
+    call(&play, 1, 10);
+    testing_run_for(play.stage.t, 1);
+    expect(testing_conn_send(play.server.conn, "-ERR no\r\n", 9) == 0);
+    play.told = 0;
+    stage_until(&play.stage, one_told, &play);
+    expect(play.denied == 1);
+    stage_down(&play.stage);
+}
+
 /* What can be no line is refused alone, the others go on. */
 static void two_lines(void)
 {
@@ -223,6 +240,7 @@ int main(void)
         refused(real);
     }
     silent();
+    denied();
     two_lines();
     puts("lines_test: passed");
     return 0;
