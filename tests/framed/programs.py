@@ -4,7 +4,6 @@ servers, and lineproto before one of lines."""
 import socket
 import time
 
-import framed
 import stage
 from lines import Lines
 from stage import Listener, Server, case, equal
@@ -17,8 +16,8 @@ def nobody():
 
 
 def fanout(*arguments):
-    """(exit status, lines of the answers, the line of the count, stderr)"""
-    done = stage.run("framed_fanout", *arguments)
+    """(exit status, lines of the answers, the line of the count, stderr). It has time, where the case says nothing."""
+    done = stage.run("framed_fanout", "--timeout", "50", *arguments)
     lines = done.stdout.splitlines()
     return done.returncode, sorted(lines[:-1]), lines[-1] if lines else "", done.stderr
 
@@ -42,8 +41,8 @@ def fanout_has_what_there_is_at_its_deadline():
     gone = nobody()
     with Server() as fast, Server("--delay", "50") as slow:
         begin = time.monotonic()
-        status, lines, count, _ = fanout("--timeout", "0.5", "--wait", "echo1", fast.text, slow.text, gone)
-        equal(0.5 <= time.monotonic() - begin < 30, True)
+        status, lines, count, _ = fanout("--timeout", "2", "--wait", "echo1", fast.text, slow.text, gone)
+        equal(2 <= time.monotonic() - begin < 30, True)
         equal((status, count), (1, "1 of 3"))
         equal(
             lines,
@@ -60,16 +59,16 @@ def fanout_has_what_there_is_at_its_deadline():
 @case
 def fanout_ends_when_enough_have_answered():
     with Server() as one, Server() as two, Server("--delay", "50") as slow:
-        status, lines, count, _ = fanout("--wanted", "2", "--timeout", "50", "echo1", one.text, slow.text, two.text)
+        status, lines, count, _ = fanout("--wanted", "2", "echo1", one.text, slow.text, two.text)
         equal((status, count), (0, "2 of 3"))
-        equal(f"{slow.text}: missing: given up; may have been done" in lines, True)
+        equal(any(line.startswith(f"{slow.text}: missing: given up; ") for line in lines), True)  # sent by now, or not
 
 
 @case
 def fanout_ends_when_enough_cannot_come():
     gone = nobody()
     with Server("--delay", "50") as slow:
-        status, lines, count, _ = fanout("--timeout", "50", "echo1", slow.text, gone)
+        status, lines, count, _ = fanout("echo1", slow.text, gone)
         equal((status, count), (1, "0 of 2"))
         equal(f"{gone}: missing: connection refused; not sent" in lines, True)
 
@@ -89,8 +88,7 @@ def fanout_tries_again_what_was_not_processed():
         session.welcome()
         request, payload = session.take()
         if len(listener.sessions) < 3:
-            session.error(request, framed.NOT_PROCESSED)
-            session.goaway(0)
+            session.goaway(request - 1)
         else:
             session.answer(request, payload)
         session.take()
