@@ -325,8 +325,15 @@ int pool_host_start(struct pool_host *host);
 /** Takes a host out of service until pool_host_start(): to pickers it is down. @param timeout as pool_drain(). @return
  * 0, LINKPOOL_EINVAL. */
 int pool_host_drain(struct pool_host *host, double timeout);
-/** Replaces its links: each ends when nobody holds it, `rate` a second; 0: all at once. @return 0, or LINKPOOL_EINVAL
- * (rate below 0, or not a number). */
+/**
+ * Replaces its links, so that each that is there now ends when nobody holds it any more.
+ *
+ * @param rate  links a second. One that would be missed (a shared one in use while no other has room, or one that is
+ *              kept up) is lent on until another is up in its place; where a bound leaves no room for another, or the
+ *              host drains, it is not. 0: all take no new leases from now on, and nothing is opened but for who waits
+ *              and for what is kept up.
+ * @return 0, or LINKPOOL_EINVAL (rate below 0, or not a number).
+ */
 int pool_host_recycle(struct pool_host *host, double rate);
 /** Changes bounds and times; backoff, transport and protocol stay. @return 0, or LINKPOOL_EINVAL or LINKPOOL_ENOMEM
  * with nothing changed.

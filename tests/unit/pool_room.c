@@ -4,8 +4,8 @@
 #include <criterion/new/assert.h>
 #include <math.h>
 
-#include "tests/fakes/shared.h"
 #include "tests/fakes/framed_stage.h"
+#include "tests/fakes/shared.h"
 
 enum {
     MOST = 12
