@@ -1,6 +1,7 @@
 /* core.c - what all links of one driver share: the clock's alarm, the end of a turn, numbers, and when memory may go.
  */
 #include <string.h>
+#include <utlist.h>
 
 #include "link/internal.h"
 
@@ -74,6 +75,16 @@ static void on_alarm(struct driver *driver)
     link__leave(core);
 }
 
+/* What protocols have gathered goes last: what is told meanwhile may send more. */
+static void let_write(struct link_core *core)
+{
+    while (core->gathering) {
+        struct link *link = link__of_shared(core->gathering);
+        link__gathers_no_more(link);
+        link->owner->protocol->input(&link->protocol, 0);
+    }
+}
+
 static void on_later(struct driver *driver)
 {
     struct link_core *core = driver->owner;
@@ -81,6 +92,7 @@ static void on_later(struct driver *driver)
     link__enter(core);
     core->later_asked = false;
     core->keeper->turn(core);
+    let_write(core);
     link__leave(core);
 }
 
@@ -124,6 +136,7 @@ void link__core_free(struct link_core *core)
 {
     free_dead(core);
     link__heap_free(&core->timers, core->env);
+    link__blocks_free(&core->blocks, core->env);
     core->driver->ops->alarm(core->driver, INFINITY);
     core->driver->owner = NULL;
     core->driver->on_alarm = core->driver->on_later = core->driver->on_slept = NULL;
@@ -161,6 +174,27 @@ void link__later(struct link_core *core)
         return;
     core->later_asked = true;
     core->driver->ops->later(core->driver);
+}
+
+void link__gathers(struct link *link)
+{
+    struct link_core *core = link__core(link);
+    struct link_shared *shared = link__shared(link);
+
+    if (shared->prev)
+        return;
+    DL_APPEND(core->gathering, shared);
+    link__later(core);
+}
+
+void link__gathers_no_more(struct link *link)
+{
+    struct link_shared *shared = link__shared(link);
+
+    if (!shared->prev)
+        return;
+    DL_DELETE(link__core(link)->gathering, shared);
+    shared->prev = NULL;
 }
 
 void *link__alloc(const struct linkpool_env *env, size_t size)

@@ -1,6 +1,6 @@
 /* framed.c - the framed protocol's hooks: the handshake, requests to channels, ping, leaving.
  *
- * A link's state is a reader, a writer and a table of requests under way. The hooks open, send, close and leave run
+ * A link's state is a reader, a writer and a table of requests under way. The hooks send, close and leave run
  * inside the user's calls; nobody is told anything from them. */
 #include <string.h>
 
@@ -32,6 +32,8 @@ static int on_start(struct protocol_link *pl)
         return protocol_fail(pl, LINK_HANDSHAKE_FAILED, why);
     framed__options_take(&options, pl->protocol->config);
     self->reader.env = self->writer.env = protocol_env(pl);
+    framed__ids_init(&self->ids);
+    self->writer.blocks = &link__core(pl->link)->blocks;
     self->reader.max_payload = options.max_payload;
     self->reader.asks = true;
     self->reader.allowed = FRAMED_BIT(FRAMED_HELLO_ACK) | FRAMED_BIT(FRAMED_GOAWAY);
@@ -53,27 +55,17 @@ static void on_end(struct protocol_link *pl)
 
 static int on_input(struct protocol_link *pl, unsigned events)
 {
-    struct framed_link *self = framed__of(pl);
     bool holds_back = pl->link->owner->transport->pending; /* such a one rings with LINKPOOL_WRITE, and not again */
     int error = 0;
 
-    self->corked = true;
-    if (events & LINKPOOL_READ || holds_back)
+    if (events & LINKPOOL_READ || (events && holds_back))
         error = framed__input(pl, !holds_back);
-    if (error || (error = framed__settle(pl)))
-        return error;
-    self->corked = false;
-    return 0;
+    if (error || (events == LINKPOOL_READ && !framed__of(pl)->refused))
+        return error; /* what was sent meanwhile goes with the rest of this turn */
+    return framed__settle(pl);
 }
 
 /* ---- channels ---- */
-
-static int on_open(struct protocol_link *pl, struct protocol_channel *pc)
-{
-    (void)pl;
-    ((struct framed_channel *)pc->state)->pc = pc;
-    return 0;
-}
 
 static int on_send(struct protocol_link *pl, struct protocol_channel *pc, const void *bytes, size_t n)
 {
@@ -85,7 +77,11 @@ static void on_close(struct protocol_link *pl, struct protocol_channel *pc, bool
     struct framed_link *self = framed__of(pl);
     struct framed_channel *channel = pc->state;
 
+    if (channel->stage == FRAMED_ANSWERED && self->told != channel)
+        return; /* most: nothing is left of it */
     framed__stop_waiting(self, channel);
+    if (channel->stage == FRAMED_QUEUED && !cancelled && !self->stuck && framed__flush(pl))
+        return; /* it is lost */
     if (channel->stage == FRAMED_QUEUED)
         framed__take_back(&self->writer, channel->out);
     if (self->answering == channel)
@@ -138,7 +134,7 @@ static void on_leave(struct protocol_link *pl)
     static const unsigned char goaway[8]; /* nothing of the peer's was accepted, and nothing is wrong */
     struct framed_link *self = framed__of(pl);
 
-    self->corked = false;
+    self->leaves = true;
     framed__drop_unbegun(&self->writer);
     if (!self->writer.first)
         framed__say(pl, FRAMED_GOAWAY, 0, goaway, sizeof goaway);
@@ -149,8 +145,8 @@ static void on_leave(struct protocol_link *pl)
 #define FRAMED_PROTOCOL                                                                                                \
     .size = sizeof(struct protocol), .name = "framed", .flags = PROTOCOL_SHARED, .max_channels = 1,                    \
     .link_size = sizeof(struct framed_link), .channel_size = sizeof(struct framed_channel), .start = on_start,         \
-    .input = on_input, .open = on_open, .send = on_send, .close = on_close, .unsent = is_unsent,                       \
-    .answering = is_being_answered, .ping = on_ping, .leave = on_leave, .end = on_end
+    .input = on_input, .send = on_send, .close = on_close, .unsent = is_unsent, .answering = is_being_answered,        \
+    .ping = on_ping, .leave = on_leave, .end = on_end
 
 const struct protocol protocol_framed = {FRAMED_PROTOCOL};
 

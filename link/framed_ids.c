@@ -8,9 +8,15 @@ enum {
     LONG_CHAINS = 2 /* requests a bucket from which on it grows */
 };
 
+void framed__ids_init(struct framed_ids *ids)
+{
+    ids->buckets = ids->few;
+    ids->n_buckets = FRAMED_FEW;
+}
+
 static struct framed_channel **bucket_of(struct framed_ids *ids, uint32_t id)
 {
-    return ids->more ? &ids->more[id & (ids->n_buckets - 1)] : &ids->few[id & (FRAMED_FEW - 1)];
+    return &ids->buckets[id & (ids->n_buckets - 1)];
 }
 
 static void put(struct framed_ids *ids, struct framed_channel *channel)
@@ -26,31 +32,28 @@ static size_t bytes_of(unsigned n_buckets)
     return n_buckets * sizeof(struct framed_channel *);
 }
 
-static void grow(struct framed_ids *ids, const struct linkpool_env *env)
+LINK_RARE static void grow(struct framed_ids *ids, const struct linkpool_env *env)
 {
     struct framed_ids old = *ids;
-    unsigned n_old = old.more ? old.n_buckets : FRAMED_FEW, n_new = 4 * n_old;
-    struct framed_channel **more = env->realloc(env->data, NULL, 0, bytes_of(n_new));
+    struct framed_channel **more = env->realloc(env->data, NULL, 0, bytes_of(2 * old.n_buckets));
 
     if (!more)
         return;
-    memset(more, 0, bytes_of(n_new));
-    ids->more = more;
-    ids->n_buckets = n_new;
-    for (unsigned i = 0; i < n_old; i++)
-        for (struct framed_channel *channel = old.more ? old.more[i] : old.few[i], *next; channel; channel = next) {
+    memset(more, 0, bytes_of(2 * old.n_buckets));
+    ids->buckets = more;
+    ids->n_buckets *= 2;
+    for (unsigned i = 0; i < old.n_buckets; i++)
+        for (struct framed_channel *channel = old.buckets[i], *next; channel; channel = next) {
             next = channel->next;
             put(ids, channel);
         }
-    if (old.more)
-        env->realloc(env->data, old.more, bytes_of(n_old), 0);
+    if (old.buckets != ids->few)
+        env->realloc(env->data, old.buckets, bytes_of(old.n_buckets), 0);
 }
 
 void framed__ids_add(struct framed_ids *ids, const struct linkpool_env *env, struct framed_channel *channel)
 {
-    unsigned n_buckets = ids->more ? ids->n_buckets : FRAMED_FEW;
-
-    if (ids->n >= LONG_CHAINS * n_buckets)
+    if (ids->n >= LONG_CHAINS * ids->n_buckets)
         grow(ids, env);
     put(ids, channel);
     ids->n++;
@@ -80,7 +83,7 @@ struct framed_channel *framed__ids_take(struct framed_ids *ids, uint32_t id)
 
 void framed__ids_free(struct framed_ids *ids, const struct linkpool_env *env)
 {
-    if (ids->more)
-        env->realloc(env->data, ids->more, bytes_of(ids->n_buckets), 0);
-    ids->more = NULL;
+    if (ids->buckets && ids->buckets != ids->few)
+        env->realloc(env->data, ids->buckets, bytes_of(ids->n_buckets), 0);
+    framed__ids_init(ids);
 }

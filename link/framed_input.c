@@ -148,45 +148,47 @@ static int on_goaway(struct protocol_link *pl, const struct framed_frame *frame)
 
 /* ---- requests ---- */
 
-/* Whose answer it is; NULL: nobody's any more, or, with *error, nobody's ever. */
-static struct framed_channel *asker(struct protocol_link *pl, const struct framed_frame *frame, int *error)
+/* An answer whose asker is gone, or to nothing that was asked. */
+static int on_stray(struct protocol_link *pl, const struct framed_frame *frame)
 {
     struct framed_link *self = framed__of(pl);
     const char *name = frame->head.type == FRAMED_ANSWER ? "ANSWER" : "ERROR";
-    struct framed_channel *channel;
     char why[WHY];
 
-    *error = 0;
     if (frame->head.id > self->writer.last_id) {
         snprintf(why, sizeof why, "%s to the request %u; the last one sent is %u", name, frame->head.id,
             self->writer.last_id);
-        *error = wrong(pl, why);
-        return NULL;
-    }
-    if ((channel = framed__ids_take(&self->ids, frame->head.id))) {
-        channel->stage = FRAMED_ANSWERED;
-        channel->served = true;
-        return channel;
+        return wrong(pl, why);
     }
     if (self->unheard) {
         self->unheard--;
-        return NULL;
+        return 0;
     }
     snprintf(why, sizeof why, "%s to the request %u, which was answered before", name, frame->head.id);
-    *error = wrong(pl, why);
-    return NULL;
+    return wrong(pl, why);
+}
+
+/* Whose answer it is; NULL: nobody waits for it. */
+static struct framed_channel *asker(struct protocol_link *pl, const struct framed_frame *frame)
+{
+    struct framed_channel *channel = framed__ids_take(&framed__of(pl)->ids, frame->head.id);
+
+    if (!channel)
+        return NULL;
+    channel->stage = FRAMED_ANSWERED;
+    channel->served = true;
+    return channel;
 }
 
 static int on_answer(struct protocol_link *pl, const struct framed_frame *frame)
 {
-    int error;
-    struct framed_channel *channel = asker(pl, frame, &error);
+    struct framed_channel *channel = asker(pl, frame);
 
     if (!channel)
-        return error;
-    if (protocol_takes_parts(channel->pc))
-        return protocol_deliver_part(channel->pc, frame->payload, frame->head.n, true);
-    return protocol_deliver(channel->pc, frame->payload, frame->head.n);
+        return on_stray(pl, frame);
+    if (protocol_takes_parts(framed__pc(channel)))
+        return protocol_deliver_part(framed__pc(channel), frame->payload, frame->head.n, true);
+    return protocol_deliver(framed__pc(channel), frame->payload, frame->head.n);
 }
 
 /* Not all of it is there. It is gathered for one who wants it whole; for nobody it is not. */
@@ -196,11 +198,11 @@ static int on_answer_begun(struct protocol_link *pl, const struct framed_frame *
     struct framed_channel *channel = framed__ids_find(&self->ids, frame->head.id);
     int error;
 
-    if (channel && !protocol_takes_parts(channel->pc))
+    if (channel && !protocol_takes_parts(framed__pc(channel)))
         return 0;
-    if ((channel = asker(pl, frame, &error)))
+    if ((channel = asker(pl, frame)))
         channel->stage = FRAMED_ANSWERING;
-    if (error)
+    else if ((error = on_stray(pl, frame)))
         return error;
     self->answering = channel;
     framed__in_pieces(&self->reader);
@@ -218,22 +220,21 @@ static int on_piece(struct protocol_link *pl, const struct framed_frame *frame)
         self->answering = NULL;
         channel->stage = FRAMED_ANSWERED;
     }
-    return protocol_deliver_part(channel->pc, frame->payload, frame->n_piece, frame->is_last);
+    return protocol_deliver_part(framed__pc(channel), frame->payload, frame->n_piece, frame->is_last);
 }
 
 static int on_error(struct protocol_link *pl, const struct framed_frame *frame)
 {
     uint32_t code = framed__get32(frame->payload);
     struct framed_channel *channel;
-    int error;
 
     if (code == FRAMED_NO_ERROR)
         return wrong(pl, "ERROR with the code 0");
-    if (!(channel = asker(pl, frame, &error)))
-        return error;
+    if (!(channel = asker(pl, frame)))
+        return on_stray(pl, frame);
     if (code == FRAMED_NOT_PROCESSED)
-        return protocol_end(channel->pc, LINK_CLOSED_BY_PEER, true);
-    return protocol_deliver_error(channel->pc, code, frame->payload + 4, frame->head.n - 4);
+        return protocol_end(framed__pc(channel), LINK_CLOSED_BY_PEER, true);
+    return protocol_deliver_error(framed__pc(channel), code, frame->payload + 4, frame->head.n - 4);
 }
 
 /* The link is replaced before its numbers run out; those out may go on with what is left of them. */
@@ -284,8 +285,14 @@ static int take(struct protocol_link *pl, const unsigned char *bytes, size_t n)
     char why[WHY];
     int found;
 
-    while ((found = framed__next(reader, &bytes, &n, &frame, why, sizeof why)) > FRAMED_MORE) {
-        int error = on_found(pl, found, &frame);
+    for (;;) {
+        int error;
+        while (framed__next_whole(reader, &bytes, &n, &frame))
+            if ((error = on_frame(pl, &frame)))
+                return error;
+        if ((found = framed__next(reader, &bytes, &n, &frame, why, sizeof why)) <= FRAMED_MORE)
+            break;
+        error = on_found(pl, found, &frame);
         framed__frame_done(env, &frame);
         if (error)
             return error;

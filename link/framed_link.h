@@ -9,6 +9,7 @@
 
 #include "link/framed_reader.h"
 #include "link/framed_writer.h"
+#include "link/internal.h"
 #include "linkpool/framed.h"
 
 enum framed_asking {
@@ -21,14 +22,15 @@ enum framed_asking {
 };
 
 struct framed_channel {
-    struct protocol_channel *pc;
     struct framed_channel *prev, *next; /* refused: in that line; asked: `next` alone, in its bucket */
-    struct framed_out *out;             /* queued: its request */
-    uint32_t id;                        /* asked: its number */
-    uint32_t need;                      /* refused: bytes of its frame */
-    uint8_t stage;                      /* enum framed_asking */
-    bool served;                        /* it has had an answer in this lease */
-    bool denied;                        /* the peer is leaving and did nothing with it */
+    union {
+        struct framed_out *out; /* queued: its request */
+        uint32_t id;            /* asked: its number */
+        uint32_t need;          /* refused: bytes of its frame */
+    };
+    uint8_t stage; /* enum framed_asking */
+    bool served;   /* it has had an answer in this lease */
+    bool denied;   /* the peer is leaving and did nothing with it */
 };
 
 enum {
@@ -39,7 +41,7 @@ enum {
 
 /** Channels by the number of their request. Numbers are given in turn, so they spread evenly. */
 struct framed_ids {
-    struct framed_channel **more; /* NULL: `few` is enough, or there was no memory */
+    struct framed_channel **buckets; /* `few`, as long as that is enough, or there is no memory */
     unsigned n_buckets, n;
     struct framed_channel *few[FRAMED_FEW];
 };
@@ -59,8 +61,14 @@ struct framed_link {
     bool introduced;       /* HELLO_ACK has come */
     bool leaving;          /* GOAWAY has come */
     bool spent;            /* numbers run out: the link is being replaced */
-    bool corked;           /* what is small is gathered, and written at the end of on_input() */
+    bool stuck;            /* the socket took less than it was given: there will be word of room */
+    bool leaves;           /* the link is being closed: what is said is written at once */
 };
+
+static inline struct protocol_channel *framed__pc(struct framed_channel *channel)
+{
+    return &link__stream_of_state(channel)->protocol;
+}
 
 static inline struct framed_link *framed__of(const struct protocol_link *pl)
 {
@@ -68,6 +76,7 @@ static inline struct framed_link *framed__of(const struct protocol_link *pl)
 }
 
 /* framed_ids.c */
+void framed__ids_init(struct framed_ids *ids);
 void framed__ids_add(struct framed_ids *ids, const struct linkpool_env *env, struct framed_channel *channel);
 struct framed_channel *framed__ids_find(struct framed_ids *ids, uint32_t id); /* NULL: nobody waits for it */
 struct framed_channel *framed__ids_take(struct framed_ids *ids, uint32_t id); /* NULL: nobody waits for it */

@@ -41,6 +41,25 @@ enum framed_found {
 };
 
 /**
+ * Most frames: nothing is kept, and all of the next one is there. framed__next() takes these too; this is short.
+ *
+ * @return false: it is not so, or no such frame may stand there.
+ */
+static inline bool framed__next_whole(
+    const struct framed_reader *reader, const unsigned char **bytes, size_t *n, struct framed_frame *frame)
+{
+    if (reader->n_head || *n < FRAMED_HEAD)
+        return false;
+    frame->head = framed__get_head(*bytes);
+    if (*n - FRAMED_HEAD < frame->head.n || !framed__may_stand(&frame->head, reader->allowed, reader->max_payload))
+        return false;
+    frame->payload = *bytes + FRAMED_HEAD;
+    *bytes += FRAMED_HEAD + frame->head.n;
+    *n -= FRAMED_HEAD + frame->head.n;
+    return true;
+}
+
+/**
  * The next frame of these bytes.
  *
  * @param bytes, n  what came; both move on past what was taken.

@@ -1,9 +1,9 @@
 /* framed_send.c - what goes out on a framed link: requests, and frames about the link itself.
  *
- * What the socket takes at once is written from where it lies. What it does not take is copied, within bounds; who
- * would go beyond them is refused, waits in line, and is told when there is room: the oldest first, and nobody passes
- * one who waits. While on_input() runs small frames are gathered, so that what holders send from within their
- * callbacks leaves in one write. */
+ * Small frames are gathered, and what one turn of the loop brings leaves in one write: at the end of on_input() what
+ * holders send from within their callbacks, at the end of the turn the rest. Large ones the socket takes from where
+ * they lie. What it does not take is copied, within bounds; who would go beyond them is refused, waits in line, and is
+ * told when there is room: the oldest first, and nobody passes one who waits. */
 #include <utlist.h>
 
 #include "link/framed_link.h"
@@ -36,7 +36,8 @@ int framed__flush(struct protocol_link *pl)
 
     while ((n = framed__gather(&self->writer, parts, PARTS))) {
         sent = protocol_write(pl, parts, n);
-        if (sent == LINKPOOL_EAGAIN)
+        self->stuck = sent == LINKPOOL_EAGAIN;
+        if (self->stuck)
             return 0;
         if (sent < 0)
             return (int)sent;
@@ -47,7 +48,7 @@ int framed__flush(struct protocol_link *pl)
 
 /* ---- writing ---- */
 
-static int put(struct framed_link *self, const struct framed_message *message)
+static inline int put(struct framed_link *self, const struct framed_message *message)
 {
     struct framed_out *out = framed__put(&self->writer, message);
     struct framed_channel *channel = message->owner;
@@ -62,7 +63,7 @@ static int put(struct framed_link *self, const struct framed_message *message)
 }
 
 /* Nothing is in line: what the socket takes is not copied. */
-static int write_now(struct protocol_link *pl, struct framed_message *message)
+LINK_RARE static int write_now(struct protocol_link *pl, struct framed_message *message)
 {
     struct framed_link *self = framed__of(pl);
     unsigned char head[FRAMED_HEAD];
@@ -70,6 +71,7 @@ static int write_now(struct protocol_link *pl, struct framed_message *message)
     int n = framed__direct(&self->writer, message, head, parts);
     ssize_t sent = protocol_write(pl, parts, n);
 
+    self->stuck = sent != (ssize_t)(FRAMED_HEAD + message->n);
     if (sent == LINKPOOL_EAGAIN)
         return put(self, message);
     if (sent < 0)
@@ -81,16 +83,26 @@ static int write_now(struct protocol_link *pl, struct framed_message *message)
     return 0;
 }
 
-static int write_message(struct protocol_link *pl, struct framed_message *message)
+static inline int gather(struct protocol_link *pl, const struct framed_message *message)
+{
+    struct framed_link *self = framed__of(pl);
+    int error = put(self, message);
+
+    if (error || self->stuck)
+        return error;
+    if (self->writer.waiting >= MANY)
+        return framed__flush(pl);
+    return self->writer.first->next ? 0 : protocol_later(pl); /* it was asked for with the first */
+}
+
+static inline int write_message(struct protocol_link *pl, struct framed_message *message)
 {
     struct framed_link *self = framed__of(pl);
     int error;
 
-    if (self->corked && message->n <= SMALL) {
-        error = put(self, message);
-        return error || self->writer.waiting < MANY ? error : framed__flush(pl);
-    }
-    if (self->corked && self->writer.first && (error = framed__flush(pl)))
+    if (message->n <= SMALL && self->introduced && !self->leaves)
+        return gather(pl, message);
+    if (self->writer.first && !self->stuck && (error = framed__flush(pl)))
         return error;
     return self->writer.first ? put(self, message) : write_now(pl, message);
 }
@@ -109,7 +121,7 @@ static bool fits(const struct framed_link *self, size_t frame)
     return frame <= self->max_channel_queue && self->writer.waiting + frame <= self->max_queue;
 }
 
-static int refuse(struct framed_link *self, struct framed_channel *channel, size_t frame)
+LINK_RARE static int refuse(struct framed_link *self, struct framed_channel *channel, size_t frame)
 {
     channel->need = (uint32_t)frame;
     if (channel->stage != FRAMED_REFUSED)
@@ -146,11 +158,12 @@ int framed__request(struct protocol_link *pl, struct framed_channel *channel, co
 
     if (error)
         return error;
-    if (is_next && !fits(self, frame) && self->corked && (error = framed__flush(pl)))
+    if (is_next && !fits(self, frame) && !self->stuck && (error = framed__flush(pl)))
         return error;
     if (!is_next || !fits(self, frame))
         return refuse(self, channel, frame);
-    framed__stop_waiting(self, channel);
+    if (self->refused || self->told)
+        framed__stop_waiting(self, channel);
     return write_message(
         pl, &(struct framed_message){.type = FRAMED_REQUEST, .owner = channel, .payload = bytes, .n = n});
 }
@@ -163,7 +176,7 @@ static int tell_refused(struct protocol_link *pl)
         struct framed_channel *channel = self->refused;
         framed__stop_waiting(self, channel);
         self->told = channel;
-        if (protocol_writable(channel->pc))
+        if (protocol_writable(framed__pc(channel)))
             return LINKPOOL_ELOST;
         self->told = NULL;
     }

@@ -2,6 +2,7 @@
 #ifndef LINKPOOL_LINK_FRAMED_WIRE_H
 #define LINKPOOL_LINK_FRAMED_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,8 +60,38 @@ static inline uint64_t framed__get64(const unsigned char *at)
     return (uint64_t)framed__get32(at) << 32 | framed__get32(at + 4);
 }
 
-void framed__put_head(unsigned char at[FRAMED_HEAD], uint8_t type, uint32_t id, size_t n);
-struct framed_head framed__get_head(const unsigned char at[FRAMED_HEAD]);
+static inline void framed__put_head(unsigned char at[FRAMED_HEAD], uint8_t type, uint32_t id, size_t n)
+{
+    framed__put32(at, (uint32_t)n);
+    framed__put32(at + 4, (uint32_t)type << 24);
+    framed__put32(at + 8, id);
+}
+static inline struct framed_head framed__get_head(const unsigned char at[FRAMED_HEAD])
+{
+    return (struct framed_head){.n = framed__get32(at),
+        .type = at[4],
+        .flags = at[5],
+        .reserved = (uint16_t)(at[6] << 8 | at[7]),
+        .id = framed__get32(at + 8)};
+}
+
+/** What fits a type. */
+struct framed_rule {
+    const char *name;
+    uint32_t min, max; /* bytes of payload; UINT32_MAX: as many as the link takes */
+    bool has_id;
+};
+extern const struct framed_rule framed__rules[FRAMED_TYPES];
+
+/** Says whether a header may stand there; as framed__check_head(), which has the words. */
+static inline bool framed__may_stand(const struct framed_head *head, unsigned allowed, uint32_t max_payload)
+{
+    if (head->type >= FRAMED_TYPES || !(allowed & FRAMED_BIT(head->type)) || head->flags | head->reserved)
+        return false;
+    const struct framed_rule *rule = &framed__rules[head->type];
+    uint32_t max = rule->max == UINT32_MAX ? max_payload : rule->max;
+    return head->n >= rule->min && head->n <= max && (rule->has_id ? head->id && head->id <= FRAMED_MAX_ID : !head->id);
+}
 
 /**
  * Says whether a header may stand there.

@@ -6,36 +6,114 @@
 
 #include "linkpool/error.h"
 
-static struct framed_out *add(struct framed_writer *writer, uint8_t type, void *owner, size_t size)
+enum {
+    PACKED = 1024 /* bytes up to which a frame lies with others */
+};
+
+/** A block of small frames. Their bytes lie side by side from its start on, what is known of them from its end on. */
+struct framed_pack {
+    unsigned n, n_bytes; /* frames put there, and their bytes */
+    unsigned n_left;     /* of these frames, still in line: with the last the block goes */
+    unsigned char bytes[];
+};
+
+/* ---- where frames lie ---- */
+
+static bool has_room(const struct framed_pack *pack, size_t size)
+{
+    return sizeof *pack + pack->n_bytes + size + (pack->n + 1) * sizeof(struct framed_out) <= LINK_BLOCK;
+}
+
+LINK_RARE static struct framed_pack *new_pack(struct framed_writer *writer)
+{
+    struct framed_pack *pack = link__block_take(writer->blocks, writer->env);
+
+    if (!pack)
+        return NULL;
+    *pack = (struct framed_pack){0};
+    return writer->pack = pack;
+}
+
+static inline struct framed_out *new_packed(struct framed_writer *writer, size_t size)
+{
+    struct framed_pack *pack = writer->pack;
+    struct framed_out *out;
+
+    if ((!pack || !has_room(pack, size)) && !(pack = new_pack(writer)))
+        return NULL;
+    out = (struct framed_out *)((char *)pack + LINK_BLOCK) - ++pack->n;
+    out->pack = pack;
+    out->bytes = pack->bytes + pack->n_bytes;
+    pack->n_bytes += (unsigned)size;
+    pack->n_left++;
+    return out;
+}
+
+LINK_RARE static struct framed_out *new_alone(struct framed_writer *writer, size_t size)
 {
     struct framed_out *out = writer->env->realloc(writer->env->data, NULL, 0, sizeof *out + size);
 
     if (!out)
         return NULL;
-    *out = (struct framed_out){.owner = owner, .size = (uint32_t)size, .type = type};
+    out->pack = NULL;
+    out->bytes = (unsigned char *)(out + 1);
+    return out;
+}
+
+LINK_RARE static void free_pack(struct framed_writer *writer, struct framed_pack *pack)
+{
+    if (writer->pack == pack)
+        writer->pack = NULL;
+    link__block_give(writer->blocks, writer->env, pack);
+}
+
+static inline void free_out(struct framed_writer *writer, struct framed_out *out)
+{
+    struct framed_pack *pack = out->pack;
+
+    if (!pack)
+        writer->env->realloc(writer->env->data, out, sizeof *out + out->size, 0);
+    else if (!--pack->n_left)
+        free_pack(writer, pack);
+}
+
+/* ---- in line ---- */
+
+static inline struct framed_out *add(struct framed_writer *writer, uint8_t type, void *owner, size_t size)
+{
+    struct framed_out *out = size <= PACKED ? new_packed(writer, size) : new_alone(writer, size);
+
+    if (!out)
+        return NULL;
+    out->owner = owner;
+    out->size = (uint32_t)size;
+    out->gone = 0;
+    out->type = type;
+    out->begun = false;
     DL_APPEND(writer->first, out);
     writer->waiting += size;
     writer->n_pongs += type == FRAMED_PONG;
     return out;
 }
 
-static void drop(struct framed_writer *writer, struct framed_out *out)
+static inline void drop(struct framed_writer *writer, struct framed_out *out)
 {
     DL_DELETE(writer->first, out);
     writer->waiting -= out->size - out->gone;
     writer->n_pongs -= out->type == FRAMED_PONG;
-    writer->env->realloc(writer->env->data, out, sizeof *out + out->size, 0);
+    free_out(writer, out);
 }
 
 struct framed_out *framed__put(struct framed_writer *writer, const struct framed_message *message)
 {
-    struct framed_out *out = add(writer, message->type, message->owner, FRAMED_HEAD + message->n);
+    size_t n = message->n;
+    struct framed_out *out = add(writer, message->type, message->owner, FRAMED_HEAD + n);
 
     if (!out)
         return NULL;
-    framed__put_head(out->bytes, message->type, message->id, message->n);
-    if (message->n)
-        memcpy(out->bytes + FRAMED_HEAD, message->payload, message->n);
+    framed__put_head(out->bytes, message->type, message->id, n);
+    if (n)
+        memcpy(out->bytes + FRAMED_HEAD, message->payload, n);
     return out;
 }
 
@@ -72,16 +150,22 @@ int framed__sent(
 
 int framed__gather(struct framed_writer *writer, struct iovec *parts, int max)
 {
+    const unsigned char *end = NULL;
     uint32_t id = writer->last_id;
     struct framed_out *out;
     int n = 0;
 
     DL_FOREACH (writer->first, out) {
-        if (n == max)
+        bool adjoins = out->bytes == end;
+        if (n == max && !adjoins)
             break;
         if (out->type == FRAMED_REQUEST && !out->begun)
             framed__put32(out->bytes + 8, ++id);
-        parts[n++] = (struct iovec){out->bytes + out->gone, out->size - out->gone};
+        if (adjoins)
+            parts[n - 1].iov_len += out->size;
+        else
+            parts[n++] = (struct iovec){out->bytes + out->gone, out->size - out->gone};
+        end = out->bytes + out->size;
     }
     return n;
 }

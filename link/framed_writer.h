@@ -8,25 +8,29 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
+#include "link/blocks.h"
 #include "link/framed_wire.h"
 #include "linkpool/driver.h"
 
 /** A frame in line, or the rest of one. */
 struct framed_out {
     struct framed_out *prev, *next;
-    void *owner; /* whose request it is, until some of it has gone: then the owner may be gone too */
+    void *owner;              /* whose request it is, until some of it has gone: then the owner may be gone too */
+    struct framed_pack *pack; /* where it lies, with others that are small; NULL: alone, its bytes behind it */
+    unsigned char *bytes;
     uint32_t size, gone;
     uint8_t type;
     bool begun; /* some of it has gone */
-    unsigned char bytes[];
 };
 
 struct framed_writer {
     const struct linkpool_env *env;
+    struct link_blocks *blocks; /* where packs come from */
     struct framed_out *first;
-    size_t waiting;   /* bytes in line */
-    uint32_t last_id; /* the last number given to a request; 0: none yet */
-    unsigned n_pongs; /* PONGs in line */
+    struct framed_pack *pack; /* the one that is being filled; NULL: none has anything in line */
+    size_t waiting;           /* bytes in line */
+    uint32_t last_id;         /* the last number given to a request; 0: none yet */
+    unsigned n_pongs;         /* PONGs in line */
 };
 
 /** A frame to be sent. */
@@ -49,7 +53,8 @@ int framed__direct(struct framed_writer *writer, struct framed_message *message,
 int framed__sent(struct framed_writer *writer, const struct framed_message *message,
     const unsigned char head[FRAMED_HEAD], size_t n);
 
-/** What is to be written next. @return the number of parts; 0: nothing is in line. */
+/** What is to be written next; frames that lie side by side are one part. @return the number of parts; 0: nothing is in
+ * line. */
 int framed__gather(struct framed_writer *writer, struct iovec *parts, int max);
 /** So many bytes of that have gone. `begun` is told of each request whose first byte was among them. */
 void framed__took(

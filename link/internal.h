@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "link/address.h"
+#include "link/blocks.h"
 #include "link/fsm.h"
 #include "link/heap.h"
 #include "link/heartbeat.h"
@@ -27,7 +28,9 @@ struct link_core {
     unsigned
         hooks; /* hooks of protocols under way that may run inside the user's calls: no holder is called from them */
     bool later_asked;
-    struct link *dead;                   /* freed; memory goes when depth is 0 and each holder has been told */
+    struct link_shared *gathering; /* utlist: links whose protocol has something to write at the end of this turn */
+    struct link *dead;             /* freed; memory goes when depth is 0 and each holder has been told */
+    struct link_blocks blocks;
     struct link_attempt_entry *attempts; /* a table: the attempts that outside code keeps */
     uint64_t serial;                     /* the last number given to a link or an attempt */
     struct link_fsm_counts counts;
@@ -48,6 +51,8 @@ static inline double link__now(const struct link_core *core)
 }
 void link__timer_set(struct link_core *core, struct link_node *node, double due); /* INFINITY: clears it */
 void link__timer_clear(struct link_core *core, struct link_node *node);
+void link__gathers(struct link *link); /* shared: its protocol's input() runs at the end of this turn */
+void link__gathers_no_more(struct link *link);
 void link__later(struct link_core *core); /* asks for the keeper's turn() at the end of this turn of the loop */
 static inline void link__enter(struct link_core *core)
 {
@@ -127,8 +132,17 @@ struct link_stream {
     struct link_stream *prev, *next; /* in its link's list of free or used ones */
 };
 
+enum {
+    LINK_STREAM_STATE = (sizeof(struct link_stream) + 15) & ~(size_t)15 /* where that state begins */
+};
+static inline struct link_stream *link__stream_of_state(void *state)
+{
+    return (struct link_stream *)(void *)((char *)state - LINK_STREAM_STATE);
+}
+
 /** What a shared link has beside: behind struct link. */
 struct link_shared {
+    struct link_shared *prev, *next; /* in the core's `gathering`; prev NULL: it is not */
     struct link_stream *free, *used;
     struct link_slab *slabs;
     unsigned said; /* by its protocol: channels that it can carry, */
@@ -271,10 +285,11 @@ enum link_give_back {
     LINK_UNCLEAN
 };
 enum link_give_back link__give_back(struct channel *channel, bool discard, enum link_reason *reason);
-void link__told(struct channel *channel);               /* the holder of one that is over has been told */
-struct channel *link__own_channel(struct link *link);   /* of a link on its own: the owner's */
-bool link__look(struct link *link);                     /* nobody holds it: false when it has ended */
-void link__watch(struct link *link, unsigned interest); /* sets what the driver watches for */
+void link__give_stream_back(struct channel *channel, bool discard); /* the same of a shared link */
+void link__told(struct channel *channel);                           /* the holder of one that is over has been told */
+struct channel *link__own_channel(struct link *link);               /* of a link on its own: the owner's */
+bool link__look(struct link *link);                                 /* nobody holds it: false when it has ended */
+void link__watch(struct link *link, unsigned interest);             /* sets what the driver watches for */
 enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat);
 
 static inline struct link_core *link__core(const struct link *link)
@@ -300,6 +315,10 @@ static inline bool link__is_shared(const struct link *link)
 static inline struct link_shared *link__shared(const struct link *link)
 {
     return (struct link_shared *)(link + 1);
+}
+static inline struct link *link__of_shared(struct link_shared *shared)
+{
+    return (struct link *)(void *)shared - 1;
 }
 static inline size_t link__rounded(size_t n)
 {
@@ -356,6 +375,13 @@ static inline unsigned link__held(const struct link *link) /* channels out, thos
 }
 
 unsigned link__promised(const struct link *link); /* of those, leased to such as have still to be told */
+
+/* channel_watch() of all there is, by one who holds the channel, and whose protocol tells of whole messages. */
+static inline void link__listen(struct channel *channel, const struct channel_events *events)
+{
+    channel->events = events;
+    channel->want = LINKPOOL_READ | LINKPOOL_WRITE;
+}
 
 /* The two ends of most leases: an exclusive link that is free, and one that comes back with nothing against it. */
 static inline struct channel *link__lease_whole(struct link *link, struct pool_lease *lease)

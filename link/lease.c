@@ -2,6 +2,7 @@
  *
  * An exclusive link has one channel, within it; a shared one has streams, from slabs that are kept until the link
  * goes, so that leasing on a warm link allocates nothing. */
+#include <string.h>
 #include <utlist.h>
 
 #include "link/internal.h"
@@ -9,8 +10,7 @@
 /* ---- streams ---- */
 
 enum {
-    STREAMS_A_SLAB = 8,
-    STREAM_STATE = (sizeof(struct link_stream) + 15) & ~(size_t)15 /* where its state begins */
+    STREAMS_A_SLAB = 8
 };
 
 struct link_slab {
@@ -19,7 +19,7 @@ struct link_slab {
 
 static size_t stream_size(const struct link *link)
 {
-    return STREAM_STATE + ((link->owner->protocol->channel_size + 15) & ~(size_t)15);
+    return LINK_STREAM_STATE + ((link->owner->protocol->channel_size + 15) & ~(size_t)15);
 }
 
 static size_t slab_size(const struct link *link)
@@ -40,7 +40,7 @@ static int add_slab(struct link *link)
         struct link_stream *stream = (struct link_stream *)((char *)slab + 16 + i * stream_size(link));
         stream->channel.link = link;
         stream->protocol.channel = &stream->channel;
-        stream->protocol.state = link->owner->protocol->channel_size ? (char *)stream + STREAM_STATE : NULL;
+        stream->protocol.state = link->owner->protocol->channel_size ? (char *)stream + LINK_STREAM_STATE : NULL;
         DL_PREPEND(shared->free, stream);
     }
     shared->n_streams += STREAMS_A_SLAB;
@@ -113,8 +113,8 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
     DL_APPEND(shared->used, stream);
     shared->n_used++;
     stream->channel.lease = lease;
-    for (size_t i = 0; i < protocol->channel_size; i++)
-        ((char *)stream->protocol.state)[i] = 0;
+    if (protocol->channel_size)
+        memset(stream->protocol.state, 0, protocol->channel_size);
     if (protocol->open && tell_open(stream)) {
         free_channel(&stream->channel);
         link__set_room(link, shared->n_used);
@@ -192,14 +192,19 @@ enum link_reason link__what_is_unread(struct link *link)
     }
 }
 
+void link__give_stream_back(struct channel *channel, bool discard)
+{
+    channel->state = CHANNEL_FREE; /* a hook that ends the link has no holder to tell */
+    tell_closed(channel, discard);
+    free_channel(channel);
+}
+
 enum link_give_back link__give_back(struct channel *channel, bool discard, enum link_reason *reason)
 {
     struct link *link = channel->link;
 
     if (link__is_shared(link)) {
-        channel->state = CHANNEL_FREE; /* a hook that ends the link has no holder to tell */
-        tell_closed(channel, discard);
-        free_channel(channel);
+        link__give_stream_back(channel, discard);
         return LINK_CLEAN;
     }
     *reason = unclean(link, discard);

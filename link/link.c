@@ -428,8 +428,10 @@ static void shut(struct link *link, bool quiet)
     link->transport.fd = -1;
     link__set_bits(link, LINK_WATCHED | LINK_STARTED | LINK_KEPT, 0);
     link->interest = 0;
-    if (link__is_shared(link))
+    if (link__is_shared(link)) {
         link__set_room(link, 0);
+        link__gathers_no_more(link);
+    }
 }
 
 /* What was said on this end is kept if it counts; on another one, it is of no use. */

@@ -69,6 +69,17 @@ ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int 
     return sent > 0 ? sent : LINKPOOL_EAGAIN;
 }
 
+int protocol_later(struct protocol_link *pl)
+{
+    struct link *link = pl->link;
+
+    if (!link__is_shared(link) || !link->owner->protocol->input)
+        return LINKPOOL_EOPTION;
+    if (link__is_open(link) && !(link->bits & LINK_ENDING))
+        link__gathers(link);
+    return 0;
+}
+
 int protocol_ready(struct protocol_link *pl)
 {
     if (!pl || pl->link->bits & LINK_ENDING)

@@ -90,7 +90,8 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
         if (options->min_links)
             pool__want(&pool__host_of(link)->line);
     }
-    pool__place(link); /* without a channel as well: its protocol has no room after all */
+    if (link->place != PLACE_PARTIAL || link->retire || !link__has_room(link)) /* most: it stays where it is */
+        pool__place(link); /* without a channel as well: its protocol has no room after all */
     link__leave(core);
     return channel;
 }
@@ -123,6 +124,25 @@ static inline struct channel *take_top(struct pool *pool, struct pool_host *host
     if (!link || !host->lends_top || link->bits & LINK_UNSURE || is_within_a_turn(pool) || lease->flags & POOL_FRESH)
         return NULL;
     return lend_whole(pool, host, link, lease);
+}
+
+/* The same of shared links, one that others hold: it has no news for us, and nobody who won a channel of it is before
+ * us. NULL: look again. */
+static inline struct channel *take_held(struct pool *pool, struct pool_host *host, struct pool_lease *lease)
+{
+    struct link *link = host->lists[PLACE_PARTIAL];
+    struct channel *channel;
+
+    if (!link || !host->lends_held || link->bits & LINK_UNSURE || lease->flags & POOL_FRESH || link__is_suspect(link) ||
+        link__shared(link)->n_promised || !(channel = take_stream(link, lease)))
+        return NULL;
+    return counted(pool, host, link, lease, channel);
+}
+
+/* What most leases are given, without a look at the rest. NULL: look again. */
+static inline struct channel *take_first(struct pool *pool, struct pool_host *host, struct pool_lease *lease)
+{
+    return host->is_shared ? take_held(pool, host, lease) : take_top(pool, host, lease);
 }
 
 struct channel *pool__take(struct pool_host *host, struct pool_lease *lease)
@@ -241,9 +261,9 @@ static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_l
         return lease->status = LINKPOOL_ECLOSED;
     if (pool->wanting) /* who came back in line in this turn goes first */
         pool__serve(host);
-    if (must_wait(host, lease))
-        return wait_or_fail(pool, &host->line, lease);
-    if ((channel = take_top(pool, host, lease)) || (channel = pool__take(host, lease))) {
+    if (!(channel = take_first(pool, host, lease)) && !lease->status && !must_wait(host, lease))
+        channel = pool__take(host, lease);
+    if (channel) {
         hold(pool, lease, channel);
         pool->acquired_ready++;
         return POOL_READY;

@@ -16,7 +16,8 @@ enum call_stage {
 struct call_state {
     struct pool *pool;
     struct pool_fanout *group; /* NULL: none */
-    struct link_node timer;    /* from asking to the answer */
+    struct link_node timer;    /* its deadline, and with has_timer its timer; from asking to the answer */
+    struct call_state *clock_prev, *clock_next; /* in the pool's `clocked`; prev NULL: it is not */
     struct call_state *prev,
         *next;                  /* sending: in its link's `unsent`, unless it is being taken; prev NULL: it is not */
     struct pool_target *target; /* kept: whom to ask again; or */
@@ -24,7 +25,8 @@ struct call_state {
     struct pool_host *avoided;  /* pinned: the host of the last try; NULL: none */
     bool *over;                 /* a piece is being told: set when that ends the call; else NULL */
     unsigned retries_left;
-    uint8_t stage;      /* enum call_stage */
+    uint8_t stage; /* enum call_stage */
+    bool has_timer;
     uint16_t time_outs; /* of its link, cut, when it was sent */
 };
 
@@ -63,6 +65,11 @@ void call__rang(struct link_node *timer);
 void call__forget(struct pool_lease *lease);               /* after a fork; of no call: nothing */
 size_t call__unsent_bytes(const struct pool_lease *lease); /* what it has of the pool's call_bytes; of no call: 0 */
 void call__tell(struct pool_call *call, int status);       /* its outcome: touch nothing after it */
+
+/* call_clock.c */
+int call__clock_start(struct pool *pool, struct call_state *state, double due); /* 0, or LINKPOOL_ENOMEM */
+void call__clock_stop(struct call_state *state);
+void call__clock_rang(struct pool *pool);
 
 /* call_link.c */
 int call__use(struct pool_call *call); /* it has a channel. 0, or an error: the channel is given back */

@@ -197,7 +197,7 @@ int call__use(struct pool_call *call)
 {
     call->attempts++;
     call->last_host = call->lease.host;
-    channel_watch(call->lease.channel, call->part ? &events_in_pieces : &events, LINKPOOL_READ);
+    link__listen(call->lease.channel, call->part ? &events_in_pieces : &events);
     return transmit(call);
 }
 

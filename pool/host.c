@@ -35,6 +35,7 @@ void pool__host_times(struct pool_host *host)
 
     host->is_shared = host->owner.protocol->flags & PROTOCOL_SHARED;
     host->lends_top = !host->is_shared && !options->spread_links;
+    host->lends_held = host->is_shared && !options->spread_links && !options->max_uses;
     host->is_plain = !host->is_shared && !options->max_uses && !host->owner.protocol->released &&
                      !host->owner.transport->reset && !host->owner.transport->pending;
     if (host->connect_limit > options->max_connecting)

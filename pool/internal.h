@@ -109,6 +109,7 @@ struct pool_host {
     bool is_listed : 1;       /* while a target's list is made: it is in it */
     bool is_shared : 1;       /* its links carry several channels */
     bool lends_top : 1;       /* exclusive links, the latest used first */
+    bool lends_held : 1;      /* shared links, the oldest with room */
     bool is_plain : 1;        /* exclusive links, no hooks at the return, no max_uses: returned by the short way */
     bool failed : 1;          /* the verdict of the last attempts: while it has no READY link, it is failing */
     bool holding : 1;         /* an attempt has failed and others are under way: nothing is opened until they tell */
@@ -199,6 +200,7 @@ enum pool_node_kind {
     POOL_NODE_HOST,
     POOL_NODE_TARGET,
     POOL_NODE_CALL,
+    POOL_NODE_CALLS,
     POOL_NODE_FANOUT,
     POOL_NODE_DRAIN
 };
@@ -230,6 +232,8 @@ struct pool {
     uint64_t network_changes;
     uint64_t wait_histogram[32];
     struct fanout_state *groups; /* utlist: decided, in order, and to be told */
+    struct call_state *clocked;  /* utlist: calls in order of deadline, but for those with a timer of their own */
+    struct link_node call_timer; /* the first of them; may ring early */
     size_t call_bytes;           /* of the requests of calls that no protocol has taken yet */
     double retry_budget;         /* of calls: what is saved up; below 0: owed */
     uint64_t retry_second;       /* which one retries_now counts */

@@ -101,6 +101,25 @@ static void plain_return(struct pool *pool, struct pool_host *host, struct link 
     pool__arm_idle(host, link->idle_since);
 }
 
+/* A stream of a shared link that others hold, and that stays what it is: most returns of such. */
+static bool is_held_on(const struct pool *pool, const struct pool_host *host, const struct link *link)
+{
+    return link->place == PLACE_PARTIAL && link__held(link) > 1 && !pool->n_waiting && !pool->draining &&
+           !host->draining;
+}
+
+static void stream_return(struct pool *pool, struct pool_host *host, struct channel *channel, bool discard)
+{
+    struct link *link = channel->link;
+
+    host->n_leased--;
+    pool->n_leased--;
+    link->idle_since = pool__now(pool);
+    link__enter(&pool->core); /* hooks may end the link */
+    link__give_stream_back(channel, discard);
+    link__leave(&pool->core);
+}
+
 static void take_back(
     struct pool_host *host, struct channel *channel, enum pool_disposition disposition, int system_errno)
 {
@@ -183,7 +202,9 @@ int pool_release(struct pool_lease *lease, enum pool_disposition disposition)
     claim->state = CLAIM_OVER;
     lease->channel = NULL;
     leave_target(claim);
-    if (disposition == POOL_REUSE && is_plain_return(pool, host, claim->channel->link))
+    if (is_held_on(pool, host, claim->channel->link))
+        stream_return(pool, host, claim->channel, disposition == POOL_DISCARD);
+    else if (disposition == POOL_REUSE && is_plain_return(pool, host, claim->channel->link))
         plain_return(pool, host, claim->channel->link);
     else
         give_back(host, claim->channel, disposition, lease->system_errno);

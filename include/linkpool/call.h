@@ -55,7 +55,7 @@ struct pool_call {
     unsigned attempts;       /* out: how often it got a channel */
     struct pool_host *last_host; /* out: whose channel it had last; NULL: none's */
     struct pool_lease lease;     /* the library's */
-    void *lib[11];               /* the library's */
+    void *lib[13];               /* the library's */
 };
 
 /**

@@ -60,7 +60,8 @@ struct protocol {
     const void *config; /* the protocol's own; credentials live here */
     /** The transport is up: introduce yourself, or call protocol_ready(). NULL: ready at once. */
     int (*start)(struct protocol_link *pl);
-    /** Something came, or there is room again. NULL: nothing is read. */
+    /** Something came, or there is room again; without events: the end of a turn, see protocol_later(). NULL: nothing
+     * is read. */
     int (*input)(struct protocol_link *pl, unsigned events);
     /** Bytes came while nobody held the link: 1 taken, 0 not mine (the link closes). NULL: 0, and of a shared one
      * input() runs. */
@@ -101,6 +102,11 @@ ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n);
 /** Writes. @return bytes taken, perhaps fewer than given (`input` is called with LINKPOOL_WRITE when there is room),
  * LINKPOOL_EAGAIN, or LINKPOOL_ELOST as above. */
 ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int n);
+
+/** Shared: lets `input` run, once and without events, when all that this turn of the loop brought has been seen to:
+ * what was sent meanwhile can leave in one write. For hooks. @return 0, or LINKPOOL_EOPTION: not shared, or no input.
+ */
+int protocol_later(struct protocol_link *pl);
 
 /* Each call-up returns 0, or LINKPOOL_ELOST: the link is gone (a callback freed the pool, or pl is NULL, the attempt
  * being over): return at once, touch nothing. */

@@ -114,6 +114,7 @@
 #pragma redefine_extname protocol_fail linkpool_protocol_fail
 #pragma redefine_extname protocol_framed linkpool_protocol_framed
 #pragma redefine_extname protocol_going linkpool_protocol_going
+#pragma redefine_extname protocol_later linkpool_protocol_later
 #pragma redefine_extname protocol_next_channel linkpool_protocol_next_channel
 #pragma redefine_extname protocol_ping_less linkpool_protocol_ping_less
 #pragma redefine_extname protocol_pong linkpool_protocol_pong

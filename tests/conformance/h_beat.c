@@ -384,7 +384,7 @@ static void stop_now(void)
 
 static int is_leaving(struct protocol_link *pl)
 {
-    return protocol_going(pl, NULL);
+    return protocol_going(pl, NULL, LINK_NO_REASON, NULL);
 }
 
 /* The states of s_conduct.c's S19 are those of a link without a heartbeat. */

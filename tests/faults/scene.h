@@ -71,8 +71,8 @@ struct scene {
     unsigned n_handles;
     size_t looks_for; /* a new block of this size says that something has grown */
     bool has_found;
-    unsigned (*under_way)(void); /* calls and groups, each with a timer; NULL: none */
-    unsigned edge;               /* how many of something make what grows stand at its edge */
+    unsigned (*own_timers)(void); /* of calls and groups under way; NULL: none */
+    unsigned edge;                /* how many of something make what grows stand at its edge */
 };
 
 struct scenario {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "linkpool/framed.h"
+#include "pool/call.h"
 #include "tests/fakes/framed_server.h"
 #include "tests/faults/scenes.h"
 
@@ -115,18 +116,18 @@ static void on_group(struct pool_fanout *over)
 
 /* ---- what they do ---- */
 
-static unsigned under_way(void)
+static unsigned own_timers(void)
 {
     unsigned n = 0;
 
     for (unsigned i = 0; i < CALLS_AT_ONCE; i++)
-        n += calls[i].status == POOL_PENDING;
+        n += calls[i].status == POOL_PENDING && call__state(&calls[i])->has_timer;
     return n + (group.status == POOL_PENDING);
 }
 
 static struct pool_host *begin(struct scene *scene)
 {
-    scene->under_way = under_way;
+    scene->own_timers = own_timers;
     memset(calls, 0, sizeof calls);
     memset(&group, 0, sizeof group);
     started = told = group_told = 0;

@@ -296,7 +296,8 @@ static void check_wire(uint32_t last)
 
 static void write_them(const uint8_t *data, size_t n)
 {
-    struct framed_writer writer = {.env = &env};
+    struct link_blocks blocks = {0};
+    struct framed_writer writer = {.env = &env, .blocks = &blocks};
     size_t waiting = 0;
 
     memset(&out, 0, sizeof out);
@@ -315,6 +316,7 @@ static void write_them(const uint8_t *data, size_t n)
     if (!writer.first)
         check_wire(writer.last_id);
     framed__writer_free(&writer);
+    link__blocks_free(&blocks, &env);
     HOLDS(in_use == 0);
 }
 

@@ -52,7 +52,7 @@ plant trailer-parts request trailer.c 's/trailer_name_n += n/trailer_name_n = n/
 plant connection-options answer rules.c 's/mark_hop(head, option);/if (found->options < 2) &/'
 plant frame-memory frame framed_reader.c 's/if (size < needed)/if (false)/; 1i #include <stdbool.h>'
 plant frame-text-too-long frame framed_wire.c 's/"ERROR",     4, 4 + FRAMED_MAX_TEXT/"ERROR",     4, 5 + FRAMED_MAX_TEXT/'
-plant frame-flags frame framed_wire.c 's/if (head->flags)/if (head->flags > 1)/'
+plant frame-flags frame framed_wire.h 's/head->flags | head->reserved/head->reserved/'
 plant frame-renumbered frame framed_writer.c 's/FRAMED_REQUEST \&\& !out->begun)$/FRAMED_REQUEST)/'
 plant frame-waiting frame framed_writer.c 's/writer->waiting -= taken;//'
 plant frame-kept frame framed_input.c 's/framed__frame_done(env, &frame);/(void)env;/'

@@ -197,6 +197,7 @@ Test(framed_leaving, at_the_goodbye_nothing_goes_that_its_holder_was_told_is_los
     testing_peer_window(stage.server.peer, 0);
     cr_assert(eq(int, framed_send(&first, bytes, sizeof bytes), 0));
     cr_assert(eq(int, framed_send(&second, "x", 1), 0));
+    fake_turn(&stage.world);
     testing_peer_window(stage.server.peer, 500);
     fake_turn(&stage.world); /* there is room in the socket, and the link has not heard of it */
     pool_free(stage.world.pool);
@@ -298,6 +299,7 @@ Test(framed_leaving, a_link_whose_numbers_run_out_is_replaced)
     cr_assert(eq(int, fake_ask(&stage.world, &next.user, framed_address), POOL_PENDING));
     state_of(&stage)->writer.last_id = FRAMED_MAX_ID - 1;
     cr_assert(eq(int, framed_send(&caller, "last", 4), 0)); /* those out go on while there are numbers */
+    fake_turn(&stage.world);
     cr_assert(eq(u32, state_of(&stage)->writer.last_id, FRAMED_MAX_ID));
     cr_assert(eq(int, pool_release(&caller.user.lease, POOL_REUSE), 0));
     fake_run(&stage.world, 1);

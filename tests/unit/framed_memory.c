@@ -243,7 +243,103 @@ Test(framed_memory, leasing_and_asking_on_a_warm_link_allocates_nothing)
     framed_stage_end(&stage);
 }
 
+/* ---- calls ---- */
+
+enum {
+    CALLS = 64
+};
+
+static struct {
+    struct pool *pool;
+    struct pool_call calls[CALLS];
+    unsigned to_ask, told;
+} asking;
+
+static void ask_on(struct pool_call *call)
+{
+    cr_assert(eq(int, call->status, 0));
+    asking.told++;
+    if (!asking.to_ask)
+        return;
+    asking.to_ask--;
+    cr_assert(eq(int, pool_call(asking.pool, call), POOL_PENDING));
+}
+
+static void ask_all(struct framed_stage *stage, unsigned n)
+{
+    asking.pool = stage->world.pool;
+    asking.to_ask = n - CALLS;
+    asking.told = 0;
+    for (int i = 0; i < CALLS; i++) {
+        asking.calls[i].to = framed_address;
+        asking.calls[i].request = "x";
+        asking.calls[i].request_size = 1;
+        asking.calls[i].done = ask_on;
+        cr_assert(eq(int, pool_call(asking.pool, &asking.calls[i]), POOL_PENDING));
+    }
+    fake_settle(&stage->world);
+    cr_assert(eq(uint, asking.told, n));
+}
+
+/* From a callback, and from outside. */
+Test(framed_memory, a_call_on_a_warm_link_allocates_nothing)
+{
+    struct framed_stage stage;
+    uint64_t before;
+
+    framed_stage_begin(&stage);
+    framed_stage_open(&stage);
+    ask_all(&stage, 10 * CALLS);
+    before = testing_allocations(stage.world.t);
+    ask_all(&stage, 10 * CALLS);
+    ask_all(&stage, 10 * CALLS);
+    cr_assert(eq(u64, testing_allocations(stage.world.t), before));
+    framed_stage_end(&stage);
+}
+
+/* ---- how much ---- */
+
+/* By the allocator: all that a link holds for channels in use, each with a request under way. */
 Test(framed_memory, a_channel_costs_at_most_128_bytes)
 {
-    cr_assert(le(sz, ((sizeof(struct link_stream) + 15) & ~(size_t)15) + sizeof(struct framed_channel), 128));
+    static struct framed_caller callers[1000];
+    static const unsigned counts[] = {16, 17, 33, 64, 65, 257, 1000};
+    struct framed_stage stage;
+    unsigned held = 0;
+    size_t idle;
+
+    framed_stage_begin(&stage);
+    stage.server.calls.channels = 1000;
+    stage.server.holds = true;
+    framed_stage_open(&stage);
+    framed_hold(&stage, &callers[0]);
+    fake_give_back(&callers[0].user);
+    memset(&callers[0], 0, sizeof callers[0]);
+    idle = testing_bytes(stage.world.t);
+    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (; held < counts[i]; held++)
+            cr_assert(eq(int, framed_call(&stage, &callers[held], "x"), 0));
+        fake_settle(&stage.world);
+        cr_assert(le(sz, testing_bytes(stage.world.t) - idle, 128 * held + LINK_BLOCK * LINK_SPARE_BLOCKS));
+        size_t blocks = link__core(framed_link_of(&stage))->blocks.n_spare * (size_t)LINK_BLOCK;
+        cr_assert(le(sz, testing_bytes(stage.world.t) - idle - blocks, 128 * held), "%u", held);
+    }
+    framed_stage_end(&stage);
+}
+
+Test(framed_memory, blocks_that_are_kept_are_bounded)
+{
+    struct testing *t = testing_new(1);
+    const struct linkpool_env *env = testing_env(t);
+    struct link_blocks blocks = {0};
+    void *taken[2 * LINK_SPARE_BLOCKS];
+
+    for (int i = 0; i < 2 * LINK_SPARE_BLOCKS; i++)
+        cr_assert(ne(ptr, taken[i] = link__block_take(&blocks, env), NULL));
+    for (int i = 0; i < 2 * LINK_SPARE_BLOCKS; i++)
+        link__block_give(&blocks, env, taken[i]);
+    cr_assert(eq(sz, testing_blocks(t), LINK_SPARE_BLOCKS));
+    link__blocks_free(&blocks, env);
+    cr_assert(eq(sz, testing_blocks(t), 0));
+    testing_free(t);
 }

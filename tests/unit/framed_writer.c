@@ -8,6 +8,7 @@
 #include "linkpool/testing.h"
 
 static struct testing *t;
+static struct link_blocks blocks;
 static struct framed_writer writer;
 static unsigned char wire[4096];
 static size_t n_wire;
@@ -20,13 +21,14 @@ static unsigned n_begun;
 static void begin(void)
 {
     t = testing_new(1);
-    writer = (struct framed_writer){.env = testing_env(t)};
+    writer = (struct framed_writer){.env = testing_env(t), .blocks = &blocks};
     n_wire = n_begun = 0;
 }
 
 static void end(void)
 {
     framed__writer_free(&writer);
+    link__blocks_free(&blocks, testing_env(t));
     cr_assert(eq(sz, writer.waiting, 0));
     cr_assert(eq(uint, writer.n_pongs, 0));
     cr_assert(eq(sz, testing_blocks(t), 0));
