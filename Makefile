@@ -88,7 +88,7 @@ $(SUITES:%=$(B)/%) $(B)/controls: $(B)/%: $$(call objects,tests/$$*/*.c tests/fa
         $(B)/liblinkpool.a
 	@echo "  LD $@"
 	@$(LINK) $^ -lcriterion $(if $(filter figures,$*),-lmicrohttpd) $(LIBS_examples) $(LIBS) -pthread -o $@
-$(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/tests/bench/%.o $(B)/liblinkpool.a
+$(BENCHES:%=$(B)/bench/%): $(B)/bench/%: $(B)/tests/bench/%.o $$(call objects,tests/bench/$$*/*.c) $(B)/liblinkpool.a
 	@mkdir -p $(@D)
 	@$(LINK) $^ $(LIBS) -o $@
 
