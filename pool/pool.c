@@ -101,7 +101,7 @@ static void on_served(struct link *link)
         link__end(link, LINK_MADE_ROOM, 0); /* nobody took it here, and elsewhere somebody waits for its place */
         return;
     }
-    if ((pool->draining || host->draining) && !link__held(link)) {
+    if ((pool->draining || host->draining) && !link__held(link) && !pool__oldest_taker(host)) {
         link__part(link, LINK_DRAINED);
         return;
     }

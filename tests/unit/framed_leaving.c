@@ -322,3 +322,27 @@ Test(framed_leaving, without_a_number_nothing_is_sent)
     cr_assert(eq(int, framed_send(&caller, "x", 1), LINKPOOL_ESTATE));
     framed_stage_end(&stage);
 }
+
+/* ---- a pool that is drained ---- */
+
+/* Closed and dialled again without a pause, it would be. */
+Test(framed_leaving, while_draining_a_link_without_room_stays_for_those_who_wait)
+{
+    struct framed_caller caller = {0};
+    struct framed_stage stage;
+
+    framed_stage_begin(&stage);
+    stage.server.calls.channels = 0;
+    framed_stage_open(&stage);
+    cr_assert(eq(int, fake_ask(&stage.world, &caller.user, framed_address), POOL_PENDING));
+    cr_assert(eq(int, pool_drain(stage.world.pool, 3, NULL, NULL), 0));
+    fake_run(&stage.world, 1);
+    cr_assert(eq(uint, testing_peer_attempts(stage.server.peer), 1));
+    framed_session_limit(stage.server.session, 1);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, caller.user.status, POOL_READY));
+    fake_give_back(&caller.user);
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, stage.server.n_goaways, 1));
+    framed_stage_end(&stage);
+}
