@@ -224,6 +224,7 @@ static void clear_outcome(struct pool_call *call)
     call->bound = POOL_BOUND_NONE;
     call->fate = POOL_NOT_SENT;
     call->attempts = 0;
+    *call->words = '\0';
     call->last_host = NULL;
 }
 

@@ -24,6 +24,7 @@ struct call_state {
     struct pool_host *host;     /* pinned: the same; neither: it is not to be tried again */
     struct pool_host *avoided;  /* pinned: the host of the last try; NULL: none */
     bool *over;                 /* a piece is being told: set when that ends the call; else NULL */
+    double sent_at;             /* when the protocol took it */
     unsigned retries_left;
     uint8_t stage; /* enum call_stage */
     bool has_timer;

@@ -4,9 +4,20 @@
  * those that it has no room for lie in the link's `unsent`, and whoever comes goes behind them. Only the first of them
  * has been refused, and is owed `writable`; so whoever leaves lets the next try. No user's code runs in here, but where
  * a message is told. */
+#include <string.h>
 #include <utlist.h>
 
 #include "pool/call.h"
+
+/* For people: what is no plain character becomes a dot. */
+static void note_words(struct pool_call *call, const char *words, size_t n)
+{
+    if (n >= sizeof call->words)
+        n = sizeof call->words - 1;
+    for (size_t i = 0; i < n; i++)
+        call->words[i] = (char)(words[i] < ' ' || words[i] > '~' ? '.' : words[i]);
+    call->words[n] = '\0';
+}
 
 /* ---- those that wait to be sent ---- */
 
@@ -58,6 +69,7 @@ static int send_now(struct pool_call *call)
     if (error)
         return error;
     call__state(call)->stage = CALL_SENT;
+    call__state(call)->sent_at = pool__now(call__state(call)->pool);
     call__state(call)->time_outs = (uint16_t)link__shared(link)->time_outs;
     call__state(call)->pool->call_bytes -= call->request_size;
     return 0;
@@ -138,8 +150,10 @@ static void take_answer(struct channel *channel, const void *bytes, size_t n, in
     call->answer = bytes;
     call->answer_size = n;
     call->code = code;
-    if (status)
+    if (status) {
         note_fate(call, POOL_SENT_NO_ANSWER);
+        note_words(call, bytes, n);
+    }
     pool_release(&call->lease, POOL_REUSE);
     call__tell(call, status);
 }
@@ -257,6 +271,8 @@ void call__lost(struct pool_call *call)
     call->reason = call->lease.reason;
     call->system_errno = call->lease.system_errno;
     note_fate(call, call->lease.fate);
+    if (link->owner->text && link->owner->last_reason == call->reason)
+        note_words(call, link->owner->text, strlen(link->owner->text));
     if (call__state(call)->stage == CALL_SENT && link__is_open(link)) /* its peer ended this one alone */
         note_life(link);
     if (freed)

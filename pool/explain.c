@@ -1,8 +1,10 @@
-/* explain.c - why a lease waits or failed, in words and in the members of the lease. Tags are never shown. */
+/* explain.c - why a lease or a call waits or failed, in words and in the members of the lease. Tags are never shown. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "pool/call.h"
 #include "pool/internal.h"
 
 /* ---- the cause ---- */
@@ -153,6 +155,14 @@ static void say_failure(struct words *to, const struct pool_lease *lease)
         say(to, " (errno %d)", lease->system_errno);
 }
 
+static void say_left(struct words *to, const struct pool *pool, double deadline)
+{
+    if (deadline == INFINITY)
+        say(to, ", no deadline");
+    else
+        say(to, ", %.3g s left", deadline - pool__now(pool));
+}
+
 int pool_explain(const struct pool_lease *lease, char *text, size_t n)
 {
     const struct pool_claim *claim = pool__claim(lease);
@@ -160,8 +170,9 @@ int pool_explain(const struct pool_lease *lease, char *text, size_t n)
 
     switch (claim->state) {
     case CLAIM_WAITING:
-        say(&to, "waiting, %s, %.3g s left: ", stage_text(pool__stage(claim->line)),
-            claim->deadline - pool__now(claim->pool));
+        say(&to, "waiting, %s", stage_text(pool__stage(claim->line)));
+        say_left(&to, claim->pool, claim->deadline);
+        say(&to, ": ");
         say_line(&to, claim->line);
         break;
     case CLAIM_WON:
@@ -193,5 +204,102 @@ int pool_target_explain(const struct pool_target *target, char *text, size_t n)
     struct words to = {text, n, 0};
 
     say_target(&to, target);
+    return finish(&to);
+}
+
+/* ---- calls ---- */
+
+static void say_attempts(struct words *to, const struct pool_call *call)
+{
+    if (call->attempts)
+        say(to, ", %u attempt%s", call->attempts, call->attempts == 1 ? "" : "s");
+}
+
+static void say_fate(struct words *to, const struct pool_call *call)
+{
+    static const char *const texts[] = {"not sent", "sent and not answered", "answered in part", "perhaps sent"};
+
+    say(to, ", %s", texts[call->fate]);
+    if (call->answer_size && call->fate == POOL_PARTIAL)
+        say(to, " (%zu bytes)", call->answer_size);
+}
+
+static void say_sent(struct words *to, const struct pool_call *call)
+{
+    const char *address = call->lease.host->owner.address_text;
+    double ago = pool__now(call__state(call)->pool) - call__state(call)->sent_at;
+    enum pool_fate fate = link__fate(call->lease.channel, false);
+
+    if (call__state(call)->stage == CALL_SENDING)
+        say(to, "waiting for a link to %s to take it", address);
+    else if (fate == POOL_NOT_SENT)
+        say(to, "accepted for %s %.3g s ago, nothing of it has gone", address, ago);
+    else if (fate == POOL_SENT_NO_ANSWER)
+        say(to, "sent to %s %.3g s ago", address, ago);
+    else
+        say(to, "sent to %s %.3g s ago, answered in part", address, ago);
+    if (call->answer_size)
+        say(to, " (%zu bytes)", call->answer_size);
+}
+
+static void say_under_way(struct words *to, const struct pool_call *call)
+{
+    const struct pool_claim *claim = pool__claim(&call->lease);
+    const struct call_state *state = call__state(call);
+
+    switch (claim->state) {
+    case CLAIM_WAITING:
+        say(to, "waiting, %s", stage_text(pool__stage(claim->line)));
+        break;
+    case CLAIM_WON:
+        say(to, "a channel is there, and will be told of in this turn");
+        break;
+    case CLAIM_HELD:
+        say_sent(to, call);
+        break;
+    default: /* told of it in this turn, or tried again */
+        say_failure(to, &call->lease);
+        break;
+    }
+    say_left(to, state->pool, link__node_is_set(&state->timer) ? state->timer.due : INFINITY);
+    say_attempts(to, call);
+    if (claim->state != CLAIM_WAITING)
+        return;
+    say(to, ": ");
+    say_line(to, claim->line);
+}
+
+static void say_over(struct words *to, const struct pool_call *call)
+{
+    struct pool_lease as = {.status = call->status,
+        .bound = call->bound,
+        .stage = call->stage,
+        .reason = call->reason,
+        .system_errno = call->system_errno};
+
+    if (call->status == 0) {
+        if (call->attempts)
+            say(to, "answered, %zu bytes", call->answer_size);
+        else
+            say(to, "not in use");
+    } else {
+        say_failure(to, &as);
+        if (call->code)
+            say(to, " %u", call->code);
+        if (*call->words)
+            say(to, ": %s", call->words);
+        say_fate(to, call);
+    }
+    say_attempts(to, call);
+}
+
+int pool_call_explain(const struct pool_call *call, char *text, size_t n)
+{
+    struct words to = {text, n, 0};
+
+    if (call__state(call)->stage == CALL_OVER)
+        say_over(&to, call);
+    else
+        say_under_way(&to, call);
     return finish(&to);
 }

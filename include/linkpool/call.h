@@ -53,9 +53,10 @@ struct pool_call {
     enum pool_bound bound;   /* out: which bound was met */
     enum pool_fate fate;     /* out: of the request, where there is no answer; over all attempts the worst */
     unsigned attempts;       /* out: how often it got a channel */
+    char words[64];          /* out: what the peer, or its link, said of the failure, cut to fit; "": nothing */
     struct pool_host *last_host; /* out: whose channel it had last; NULL: none's */
     struct pool_lease lease;     /* the library's */
-    void *lib[13];               /* the library's */
+    void *lib[14];               /* the library's */
 };
 
 /**
@@ -80,6 +81,15 @@ int pool_call(struct pool *pool, struct pool_call *call);
 /** Gives it up: `done` will not run, and an answer that still comes is swallowed; `fate` says whether it may have been
  * sent. @return 0, or LINKPOOL_ESTATE: it was not under way. */
 int pool_call_cancel(struct pool_call *call);
+
+/**
+ * Says in words where a call is, or why it failed: whom it waits for and how each host is, to whom it was sent and how
+ * long ago, the time left, what became of its request, and what the peer said. At any time while it is under way, in
+ * `done` and after it.
+ *
+ * @return as snprintf(): the length of the whole text.
+ */
+int pool_call_explain(const struct pool_call *call, char *text, size_t n);
 
 /** Many calls as one. As struct pool_call: all zero at first, the caller's, at one place until `done` or
  * pool_fanout_cancel(); and so are its calls. */

@@ -57,6 +57,7 @@
 #pragma redefine_extname pool_after_fork linkpool_pool_after_fork
 #pragma redefine_extname pool_call linkpool_pool_call
 #pragma redefine_extname pool_call_cancel linkpool_pool_call_cancel
+#pragma redefine_extname pool_call_explain linkpool_pool_call_explain
 #pragma redefine_extname pool_cancel linkpool_pool_cancel
 #pragma redefine_extname pool_drain linkpool_pool_drain
 #pragma redefine_extname pool_explain linkpool_pool_explain

@@ -35,6 +35,16 @@ void call_pool_call_cancel(struct cell *cell)
     EXPECT(pool_call_cancel(call), LINKPOOL_ESTATE);
 }
 
+void call_pool_call_explain(struct cell *cell)
+{
+    char text[400];
+
+    EXPECT(pool_call_explain(&cell->calls.calls[0], text, sizeof text) > 0, true);
+    if (begin(cell, false) == POOL_PENDING)
+        EXPECT(pool_call_explain(&cell->calls.calls[0], text, sizeof text) > 0, true);
+    EXPECT(pool_call_explain(&cell->trigger_calls.calls[0], text, sizeof text) > 0, true);
+}
+
 void call_pool_fanout(struct cell *cell)
 {
     if (begin(cell, true) == POOL_PENDING)
