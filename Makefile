@@ -123,14 +123,16 @@ test: ## all tests, in under 3 minutes; installs what is missing
 	@$(MAKE) tests
 	@for test in $(TESTS) replays framed outside; do $(MAKE) KIND=debug run-$$test || exit 1; done
 REPLAYS_message = $(B)/replay_request $(B)/replay_answer
-REPLAYS  = $(REPLAYS_message) $(B)/replay_frame
+REPLAYS  = $(REPLAYS_message) $(B)/replay_frame $(B)/replay_calls
 $(REPLAYS_message): $(B)/replay_%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o \
         $(call objects,$(addprefix tests/message/,driver.c check.c oracle.c)) $(B)/libexamples.a
 	@$(LINK) $^ $(LIBS_examples) -o $@
-$(B)/replay_frame: $(B)/tests/fuzz/frame.o $(B)/tests/fuzz/replay.o $(B)/liblinkpool.a
+$(B)/replay_frame $(B)/replay_calls: $(B)/replay_%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o \
+        $(B)/tests/fakes/framed_server.o $(B)/liblinkpool.a
 	@$(LINK) $^ $(LIBS) -o $@
 run-replays: $(REPLAYS)
 	$(B)/replay_frame tests/fuzz/corpus/frame/*
+	$(B)/replay_calls tests/fuzz/corpus/calls/*
 	$(B)/replay_request tests/fuzz/corpus/request/*
 	$(B)/replay_answer tests/fuzz/corpus/answer/*
 $(B)/framed_client: $(B)/tests/framed/client.o $(B)/liblinkpool.a

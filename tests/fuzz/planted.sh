@@ -11,20 +11,33 @@ only=${2:-}
 cd "$(dirname "$0")/../.." || exit 1
 missed=0
 
+# same TARGET TREE ROOM: whether nothing of it was changed
+same()
+{
+    if [ "$1" = calls ]; then
+        diff -rq link "$2/link" && diff -rq pool "$2/pool"
+    else
+        diff -rq "$3" "$2/$3"
+    fi
+}
+
 # plant NAME TARGET FILE SED: the change must change something. FILE may be a pattern.
 plant()
 {
     local tree=$build/$1 begin=$SECONDS room=examples/lbproxy/message
-    [ "$2" != frame ] || room=link
+    case $2 in
+        frame) room=link ;;
+        calls) room=. ;; # FILE is within the tree
+    esac
     [ -z "$only" ] || [ "$only" = "$1" ] || return 0
     rm -rf "$tree"
     mkdir -p "$tree/examples/lbproxy" "$tree/tests"
     cp -r examples/lbproxy/message "$tree/examples/lbproxy/"
     cp -r include backoff link pool "$tree/"
-    cp -r tests/message tests/fuzz "$tree/tests/"
+    cp -r tests/message tests/fuzz tests/fakes "$tree/tests/"
     # shellcheck disable=SC2086
     sed -i "$4" "$tree/$room/"$3
-    if diff -rq "$room" "$tree/$room" >"$tree/changed"; then
+    if same "$2" "$tree" "$room" >"$tree/changed"; then
         echo "$1: the fault is not planted"
         missed=1
         return
@@ -58,4 +71,12 @@ plant frame-waiting frame framed_writer.c 's/writer->waiting -= taken;//'
 plant frame-kept frame framed_input.c 's/framed__frame_done(env, &frame);/(void)env;/'
 plant frame-refused-and-gone frame framed.c 's/^    framed__stop_waiting(.*//'
 plant frame-left-behind frame framed.c 's/^    framed__writer_free(.*//'
+plant calls-told-twice calls pool/call.c 's/^    close_call(call, status);$/    if (status != LINKPOOL_ETIMEDOUT)\n        close_call(call, status);/'
+plant calls-another-answer calls link/framed_ids.c 's/if ((\*at)->id == id)/if (((*at)->id ^ id) % 8 == 0)/'
+plant calls-late calls pool/call_clock.c 's/due >= pool->clocked->clock_prev->timer.due/true/'
+plant calls-queue-left calls pool/call_link.c 's/^    freed = leave_queue(call);/    freed = NULL;/'
+plant calls-bytes-kept calls pool/call.c 's/^        pool->call_bytes -= call->request_size;/        (void)pool;/'
+plant calls-pack-left calls link/framed_writer.c 's/else if (!--pack->n_left)/else if (!--pack->n_left \&\& !out->begun)/'
+plant calls-not-gathered calls link/framed_send.c 's/ 0 : protocol_later(pl);/ 0 : 0;/'
+plant calls-dialled-on calls pool/pool.c 's/ \&\& !pool__oldest_taker(host)) {/) {/'
 exit "$missed"

@@ -2,7 +2,7 @@
 # run.sh - lets libFuzzer try the fuzz targets, one after the other, each from its corpus. What it finds is left in
 # BUILD: crash-* where something did not hold, and new inputs in TARGET/. The exit status is 0 when all held.
 #
-# Usage: run.sh SECONDS BUILD [TARGET...]    seconds for each target: request, answer, frame
+# Usage: run.sh SECONDS BUILD [TARGET...]    seconds for each target: request, answer, frame, calls
 #
 # To take what was found into the corpus, without what adds nothing:
 #   BUILD/fuzz-TARGET -set_cover_merge=1 NEW_DIRECTORY BUILD/TARGET tests/fuzz/corpus/TARGET
@@ -12,7 +12,7 @@ seconds=$1
 mkdir -p "$2"
 build=$(cd "$2" && pwd)
 shift 2
-targets=${*:-request answer frame}
+targets=${*:-request answer frame calls}
 cd "$(dirname "$0")/../.."
 
 flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -DLINKPOOL_CHECK -Iinclude -I. -O1 -g
@@ -29,8 +29,8 @@ fi
 # What a target is made of, beside its own file: lbproxy's messages, or the library.
 sources_of()
 {
-    if [ "$1" = frame ]; then
-        printf '%s\n' backoff/*.c link/*.c link/testing/*.c pool/*.c
+    if [ "$1" = frame ] || [ "$1" = calls ]; then
+        printf '%s\n' backoff/*.c link/*.c link/testing/*.c pool/*.c tests/fakes/framed_server.c
     else
         printf '%s\n' tests/message/{driver,check,oracle}.c examples/lbproxy/message/*.c "${llhttp[@]}"
     fi
@@ -49,7 +49,7 @@ done
 for target in $targets; do
     mkdir -p "$build/$target"
     dict=(-dict=tests/fuzz/http.dict)
-    [ "$target" != frame ] || dict=()
+    case $target in frame | calls) dict=() ;; esac
     echo "$target: $seconds s"
     "$build/fuzz-$target" -max_total_time="$seconds" -max_len=1024 -timeout=10 "${dict[@]}" -verbosity=0 \
         -print_final_stats=1 -artifact_prefix="$build/" "$build/$target" "tests/fuzz/corpus/$target" \
