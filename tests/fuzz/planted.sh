@@ -26,8 +26,8 @@ plant()
 {
     local tree=$build/$1 begin=$SECONDS room=examples/lbproxy/message
     case $2 in
-        frame) room=link ;;
-        calls) room=. ;; # FILE is within the tree
+        frame) room="link" ;;
+        calls) room="." ;; # FILE is within the tree
     esac
     [ -z "$only" ] || [ "$only" = "$1" ] || return 0
     rm -rf "$tree"
