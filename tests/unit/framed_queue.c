@@ -326,6 +326,67 @@ Test(framed_queue, what_holders_send_from_their_callbacks_leaves_in_one_write)
     framed_stage_end(&stage);
 }
 
+/* ---- a hundred on a link whose peer reads a little at a time ---- */
+
+enum {
+    HUNDRED = 100
+};
+
+/* All ask; @return how many are refused, the first of them being *first. */
+static unsigned all_ask(struct framed_stage *stage, struct framed_caller *callers, unsigned *clock, unsigned *first)
+{
+    unsigned refused = 0;
+
+    *first = HUNDRED;
+    for (unsigned i = 0; i < HUNDRED; i++) {
+        framed_hold(stage, &callers[i]);
+        callers[i].clock = clock;
+        callers[i].again = bytes;
+        callers[i].sent = framed_send(&callers[i], bytes, 300);
+        if (callers[i].sent == LINKPOOL_EAGAIN && !refused++)
+            *first = i;
+        fake_settle(&stage->world);
+    }
+    return refused;
+}
+
+/* Bounds hold, the one refused first is let in first, nobody is left out, and answers are heard all the while. */
+Test(framed_queue, of_a_hundred_before_a_slow_reader_nobody_starves_and_all_go_on_hearing)
+{
+    static struct framed_caller callers[HUNDRED];
+    struct framed_caller before = {0};
+    unsigned clock = 0, first, refused;
+    struct framed_stage stage;
+
+    begin(&stage, 2000);
+    stage.options.max_queue = 4096;
+    framed_stage_open(&stage);
+    memset(bytes, 'q', 300);
+    framed_hold(&stage, &before); /* the handshake is over before the peer stops reading */
+    fake_give_back(&before.user);
+    stop_reading(&stage);
+    refused = all_ask(&stage, callers, &clock, &first);
+    cr_assert(gt(uint, refused, 50));
+    cr_assert(eq(uint, first + refused, HUNDRED)); /* nobody passes one who waits */
+    for (unsigned answered = 0; stage.server.n_asked < HUNDRED;) {
+        testing_peer_window(stage.server.peer, 400);
+        fake_settle(&stage.world);
+        cr_assert(le(sz, state_of(&stage)->writer.waiting, 4096));
+        for (; answered < stage.server.n_asked; answered++) {
+            framed_session_answer(stage.server.session, answered + 1, "a", 1);
+            fake_settle(&stage.world);
+            cr_assert(eq(uint, callers[answered].answers, 1)); /* though our own bytes wait */
+        }
+    }
+    for (unsigned i = first; i < HUNDRED; i++) {
+        cr_assert(eq(uint, callers[i].writables, 1));
+        cr_assert(eq(uint, callers[i].at, i - first + 1));
+        cr_assert(eq(int, callers[i].sent, 0));
+    }
+    read_on(&stage);
+    framed_stage_end(&stage);
+}
+
 /* ---- one write a turn ---- */
 
 enum {
