@@ -49,6 +49,11 @@ static inline struct fanout_state *fanout__state(const struct pool_fanout *group
     return (struct fanout_state *)group->lib;
 }
 
+static inline double call__deadline(const struct call_state *state) /* INFINITY: none */
+{
+    return state->clock_prev || state->has_timer ? state->timer.due : (double)INFINITY;
+}
+
 static inline struct pool_call *call__of_state(const struct call_state *state)
 {
     return (struct pool_call *)((const char *)state - offsetof(struct pool_call, lib));

@@ -261,7 +261,7 @@ static void say_under_way(struct words *to, const struct pool_call *call)
         say_failure(to, &call->lease);
         break;
     }
-    say_left(to, state->pool, link__node_is_set(&state->timer) ? state->timer.due : INFINITY);
+    say_left(to, state->pool, call__deadline(state));
     say_attempts(to, call);
     if (claim->state != CLAIM_WAITING)
         return;
