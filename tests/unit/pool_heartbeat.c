@@ -391,6 +391,44 @@ Test(pool_heartbeat, a_shared_link_that_waits_for_its_holders_is_asked_too)
     fake_world_end(&w);
 }
 
+/* A link whose age has come under its holders is theirs until they are done; its peer may be dead by then. */
+Test(pool_heartbeat, a_link_that_grew_too_old_under_its_holders_is_asked_too)
+{
+    struct fake_user user = {0};
+
+    begin(true, &heartbeat_default);
+    w.host.max_age = 10;
+    open_world();
+    fake_hold(&w, &user, a);
+    ready = testing_now(w.t);
+    pinging.answer = FAKE_MUTE;
+    run_to(25.001);
+    PROBES(15, 20);
+    cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 1));
+    cr_assert(eq(uint, user.closed, 1));
+    fake_world_end(&w);
+}
+
+Test(pool_heartbeat, a_holders_silence_is_bounded_though_its_link_grew_too_old)
+{
+    struct fake_user user = {0};
+
+    begin(false, &heartbeat_none);
+    w.host.protocol = &protocol_raw;
+    w.host.max_age = 10;
+    w.host.read_timeout = 15;
+    fake_world_open(&w);
+    fake_peer(&w, a, TESTING_SILENT);
+    fake_hold(&w, &user, a);
+    ready = testing_now(w.t);
+    run_to(14.9);
+    cr_assert(eq(uint, user.closed, 0));
+    run_to(15.001);
+    cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 1));
+    cr_assert(eq(uint, user.closed, 1));
+    fake_world_end(&w);
+}
+
 /* ---- whose the answer is ---- */
 
 Test(pool_heartbeat, an_exclusive_link_is_lent_when_it_has_answered_and_not_before)
