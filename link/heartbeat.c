@@ -202,13 +202,12 @@ void link__heard(struct link *link)
     link__drained(link);
 }
 
-/* No answer is owed any more. */
+/* No answer is owed any more. What its round trip was may bring the next probe forward. */
 static void settle(struct link *link)
 {
     of(link)->owed = of(link)->unsettled = 0;
-    if (link__is_shared(link))
-        return;
-    tell_trust(link);
+    if (!link__is_shared(link))
+        tell_trust(link);
     link__heartbeat_sooner(link);
     link__drained(link);
 }

@@ -429,6 +429,21 @@ Test(pool_heartbeat, a_holders_silence_is_bounded_though_its_link_grew_too_old)
     fake_world_end(&w);
 }
 
+/* 10 s after READY for the first time; then 30 s after an answer, less a second for each 0.1 s of its round trip. */
+Test(pool_heartbeat, the_round_trip_of_an_answer_counts_for_the_next_probe)
+{
+    struct heartbeat_policy patient = heartbeat_adaptive;
+
+    patient.timeout = 60; /* its own time rings no sooner */
+    for (int shared = 0; shared < 2; shared++) {
+        start(shared, &patient);
+        pinging.delay = 1.25;
+        run_to(30);
+        PROBES(10, 29.25);
+        fake_world_end(&w);
+    }
+}
+
 /* ---- whose the answer is ---- */
 
 Test(pool_heartbeat, an_exclusive_link_is_lent_when_it_has_answered_and_not_before)
