@@ -21,17 +21,34 @@ struct link *pool__fresh_link(const struct pool_host *host)
     return NULL;
 }
 
-static struct link *free_link_for(const struct pool_host *host, const struct pool_lease *lease)
+static struct link *next_link(const struct pool_host *host, const struct pool_lease *lease)
 {
-    struct link *idle = host->lists[PLACE_IDLE], *link;
+    struct link *idle = host->lists[PLACE_IDLE];
 
     if (lease->flags & POOL_FRESH)
         return pool__fresh_link(host);
-    if (idle && pool__options(host)->spread_links)
-        return idle->prev;
-    if ((link = pool__free_link(host)) && host->is_shared && pool__options(host)->spread_links)
+    return idle && pool__options(host)->spread_links ? idle->prev : pool__free_link(host);
+}
+
+static struct link *take_link(const struct pool_host *host, const struct pool_lease *lease)
+{
+    struct link *link = next_link(host, lease);
+
+    if (link && link->place != PLACE_IDLE && host->is_shared && pool__options(host)->spread_links)
         pool__place_anew(link); /* the next one's turn */
     return link;
+}
+
+/* A call goes behind those that have won and were not told: requests leave a link in the order in which they came. Who
+ * is in line has its place already. */
+static bool must_wait(const struct pool_host *host, const struct pool_lease *lease)
+{
+    const struct pool_claim *claim = pool__claim(lease);
+    const struct link *link;
+
+    if (!claim->in_order || !host->is_shared || claim->state == CLAIM_WAITING)
+        return false;
+    return (link = next_link(host, lease)) && link__shared(link)->n_promised;
 }
 
 /* Lent from within a callback, this pool's or another's. */
@@ -153,7 +170,7 @@ struct channel *pool__take(struct pool_host *host, struct pool_lease *lease)
     struct link *link;
 
     /* A link that turns out to be dead may be its host's last: then a lease in line has failed, and wants no other. */
-    while (pool__claim(lease)->state == state && (link = free_link_for(host, lease))) {
+    while (pool__claim(lease)->state == state && !must_wait(host, lease) && (link = take_link(host, lease))) {
         if ((link->bits & LINK_UNSURE || is_within_a_turn(pool)) && !is_still_clean(pool, link))
             continue;
         if (!host->is_shared)
@@ -240,16 +257,6 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
     return lease->status;
 }
 
-/* A call goes behind those that have won and were not told: requests leave a link in the order in which they came. */
-static bool must_wait(const struct pool_host *host, const struct pool_lease *lease)
-{
-    const struct link *link;
-
-    if (!pool__claim(lease)->in_order || !host->is_shared)
-        return false;
-    return (link = free_link_for(host, lease)) && link__shared(link)->n_promised;
-}
-
 static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_lease *lease)
 {
     struct channel *channel;
@@ -261,7 +268,7 @@ static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_l
         return lease->status = LINKPOOL_ECLOSED;
     if (pool->wanting) /* who came back in line in this turn goes first */
         pool__serve(host);
-    if (!(channel = take_first(pool, host, lease)) && !lease->status && !must_wait(host, lease))
+    if (!(channel = take_first(pool, host, lease)) && !lease->status)
         channel = pool__take(host, lease);
     if (channel) {
         hold(pool, lease, channel);

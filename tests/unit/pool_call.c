@@ -525,6 +525,53 @@ Test(pool_call, who_comes_while_winners_are_told_goes_behind_them)
     end(&world);
 }
 
+/* The one that is looked at is the one that is taken: of two links with room, one has a winner that was not told yet,
+ * and it is the turn of one or the other. */
+static void pass_no_winner(unsigned n_leases)
+{
+    struct fake_user users[2] = {0};
+    struct fake_caller first[2] = {{.call = {.to = a}}, {.call = {.to = a}}};
+    struct link_attempt attempts[2];
+    struct fake_world world;
+    struct fake_server *server;
+
+    fake_calls_begin(&world);
+    fake_calls_ways.room = 1;
+    world.host.max_links = 2;
+    world.host.spread_links = true;
+    fake_world_open(&world);
+    server = fake_server(&world, a);
+    server->holds = true;
+    the_world = &world;
+    for (unsigned i = 0; i < 2; i++) {
+        fake_call_out(&world, &first[i], "0");
+        attempts[i] = fake_calls_ways.attempt;
+    }
+    call_next(&line_up[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        fake_calls_ways.attempt = attempts[i];
+        fake_calls_set_room(8); /* outside a turn: who was in line has won, and is told in the next */
+    }
+    for (unsigned i = 0; i < n_leases; i++)
+        cr_assert(eq(int, fake_ask(&world, &users[i], a), POOL_READY));
+    for (unsigned i = 1; i < 4; i++)
+        call_next(&line_up[i]);
+    fake_settle(&world);
+    cr_assert(eq(uint, server->n, 6));
+    for (unsigned i = 2; i < 6; i++)
+        for (unsigned j = i + 1; j < 6; j++)
+            cr_assert(server->requests[i].conn != server->requests[j].conn ||
+                      strcmp(server->requests[i].text, server->requests[j].text) < 0);
+    end(&world);
+}
+
+Test(pool_call, where_links_are_spread_nobody_passes_a_winner_either)
+{
+    pass_no_winner(0);
+    memset(line_up, 0, sizeof line_up);
+    pass_no_winner(1);
+}
+
 /* The same through a target. */
 Test(pool_call, who_comes_to_a_target_goes_behind_its_winners)
 {

@@ -1,3 +1,3 @@
 # file: pool/acquire.c
 # whoever comes does not mind those that have won and were not told
-s/^    return \(link = free_link_for\(host, lease\)\) && link__shared\(link\)->n_promised;/    link = NULL;\n    return link;/
+s/^    return \(link = next_link\(host, lease\)\) && link__shared\(link\)->n_promised;/    link = NULL;\n    return link;/
