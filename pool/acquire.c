@@ -252,7 +252,11 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
         return full(pool, lease, POOL_BOUND_LINE);
     if (pool->n_waiting >= pool->options.max_waiting)
         return full(pool, lease, POOL_BOUND_POOL_WAITING);
-    if ((lease->status = pool__wait(pool, line, lease)) == POOL_PENDING)
+    if ((lease->status = pool__wait(pool, line, lease)) != POOL_PENDING)
+        return lease->status;
+    if (pool__claim(lease)->in_order) /* it may wait though a channel is free, and its line starve for a link */
+        pool__look_again(line);
+    else
         pool__want(line);
     return lease->status;
 }

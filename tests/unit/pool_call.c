@@ -572,6 +572,34 @@ Test(pool_call, where_links_are_spread_nobody_passes_a_winner_either)
     pass_no_winner(1);
 }
 
+/* It waits in a line that starves for another link, in a pool that has no room for one. */
+Test(pool_call, who_goes_behind_a_winner_is_served_though_its_line_starves)
+{
+    struct fake_caller first = {.call = {.to = a}};
+    struct fake_user fresh = {.lease = {.flags = POOL_FRESH}};
+    struct fake_world world;
+    struct fake_server *server;
+
+    fake_calls_begin(&world);
+    fake_calls_ways.room = 1;
+    world.options.max_links = 1;
+    fake_world_open(&world);
+    server = fake_server(&world, a);
+    server->holds = true;
+    the_world = &world;
+    fake_call_out(&world, &first, "0");
+    cr_assert(eq(int, fake_ask(&world, &fresh, a), POOL_PENDING));
+    call_next(&line_up[0]);
+    fake_settle(&world);
+    fake_calls_set_room(8);
+    call_next(&line_up[1]);
+    fake_settle(&world);
+    cr_assert(eq(str, (char *)fake_server_heard(server), "0 a b"));
+    cr_assert(eq(int, fresh.status, POOL_PENDING));
+    pool_cancel(&fresh.lease);
+    end(&world);
+}
+
 /* The same through a target. */
 Test(pool_call, who_comes_to_a_target_goes_behind_its_winners)
 {
