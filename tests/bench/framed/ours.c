@@ -47,10 +47,10 @@ static void open_pool(struct ours *ours, const char *address)
     struct pool_options options;
 
     framed_options_init(&ours->framed);
-    ours->framed.max_channels = (ours->n_callers + ours->n_links - 1) / ours->n_links + 1;
     ours->protocol = framed_protocol(&ours->framed);
     pool_host_options_init(&host);
     host.protocol = &ours->protocol;
+    host.max_channels = (ours->n_callers + ours->n_links - 1) / ours->n_links + 1;
     host.min_links = host.max_links = ours->n_links;
     pool_options_init(&options);
     options.host = &host;
