@@ -230,26 +230,33 @@ enum link_give_back link__give_back(struct channel *channel, bool discard, enum 
     return LINK_CLEAN;
 }
 
+static bool has_sent(const struct channel *channel, const struct protocol *protocol)
+{
+    if (link__is_shared(channel->link) && protocol->unsent)
+        return !protocol->unsent(&link__stream_of((struct channel *)channel)->protocol);
+    return channel->lease->bytes_sent || channel->has_sent;
+}
+
+static bool is_answered(const struct channel *channel, const struct protocol *protocol)
+{
+    if (channel->lease->bytes_received)
+        return true;
+    return link__is_shared(channel->link) && protocol->answering &&
+           protocol->answering(&link__stream_of((struct channel *)channel)->protocol);
+}
+
 enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat)
 {
-    const struct pool_lease *lease = channel->lease;
     const struct link *link = channel->link;
     const struct protocol *protocol = link->owner->protocol;
-    const struct protocol_channel *pc = &link__stream_of((struct channel *)channel)->protocol; /* of a shared one */
-    bool sent, answered = lease->bytes_received;
 
     if (safe_to_repeat)
         return POOL_NOT_SENT;
     if (!link__is_shared(link) && link->bits & LINK_LENT)
         return POOL_UNKNOWN;
-    sent = lease->bytes_sent || channel->has_sent;
-    if (link__is_shared(link) && protocol->unsent)
-        sent = !protocol->unsent(pc);
-    if (link__is_shared(link) && protocol->answering)
-        answered |= protocol->answering(pc);
-    if (sent && answered)
-        return POOL_PARTIAL;
-    return sent ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT;
+    if (!has_sent(channel, protocol))
+        return POOL_NOT_SENT;
+    return is_answered(channel, protocol) ? POOL_PARTIAL : POOL_SENT_NO_ANSWER;
 }
 
 void link__lose(struct channel *channel, enum link_reason reason, int system_errno, enum link_loser loser)

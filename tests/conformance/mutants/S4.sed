@@ -1,3 +1,3 @@
 # file: link/alone.c
-# the owner of a lost link is not told why
-s/\.kind = NOTE_DISCONNECTED, \.reason = reason/.kind = NOTE_DISCONNECTED, .reason = reason == LINK_STOPPED ? reason : LINK_NO_REASON/
+# the owner of a link that was reset is told of an orderly close
+s/\.kind = NOTE_DISCONNECTED, \.reason = reason/.kind = NOTE_DISCONNECTED, .reason = reason == LINK_RESET ? LINK_CLOSED_BY_PEER : reason/
