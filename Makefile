@@ -195,7 +195,7 @@ run-sim-storm: $(B)/sim_storm
 storm: ## 10,000 links lose their server at once, in virtual time: figures and gates
 	@tests/deps.sh build
 	@$(MAKE) $(JOBS) KIND=release run-sim-storm
-$(B)/sim: $(call objects,tests/sim/*.c) $(B)/liblinkpool.a
+$(B)/sim: $(call objects,tests/sim/*.c tests/fakes/framed_server.c) $(B)/liblinkpool.a
 	@echo "  LD $@"
 	@$(LINK) $^ $(LIBS) -o $@
 SEEDS   ?= 4000

@@ -4,11 +4,18 @@
 
 #include "tests/sim/sim.h"
 
-/* Links that live for milliseconds would be opened ten thousand times before the longest time is over. */
+/* Links that live for milliseconds would be opened ten thousand times before the longest time is over, and asked as
+ * often. */
 static void let_live(struct sim *s, struct pool_host *host)
 {
     struct pool_host_options options = *pool__options(host);
+    struct heartbeat_policy heart = host->owner.terms->heartbeat;
 
+    if (heart.interval > 0 && heart.interval < 10) {
+        heart = heartbeat_default;
+        s->keys[sim__key_of(s, host)].terms_at = testing_now(s->t);
+    }
+    options.heartbeat = &heart;
     if (options.max_age > 0 && options.max_age < 10)
         options.max_age = 10;
     if (options.idle_timeout > 0 && options.idle_timeout < 10)
@@ -91,6 +98,50 @@ static void all_wanted_were_ready(struct sim *s)
             HOLDS(s, s->keys[sim__key_of(s, host)].was_ready || pool_host_state(host) == LINK_READY);
 }
 
+/* ---- without a push ---- */
+
+/* Where the policy has given up nothing is opened, be there a READY link, which would not do for all. */
+static bool may_serve(const struct pool_host *host)
+{
+    return host && !host->n[LINK_OFFLINE] && pool_host_state(host) != LINK_DRAINING;
+}
+
+/* Is there a host that should have served this one by now? */
+static bool is_forgotten(const struct sim *s, const struct user *user)
+{
+    const struct pool_target *target = user->target ? user->target->target : NULL;
+
+    if (user->state != USER_WAITING || is_lost(s, user))
+        return false;
+    if (!user->target)
+        return may_serve(s->keys[user->key].pin);
+    if (user->target->picker != &pool_round_robin)
+        return false;
+    for (size_t i = 0; i < target->pick.n; i++)
+        if (may_serve(target->hosts[i]))
+            return true;
+    return false;
+}
+
+/* First nothing is done to hosts: what is started or recycled is looked at, and that would wake whoever was forgotten.
+ * An attempt that hangs is given up within the longest time of any option, and so on, as below. */
+static void settle_alone(struct sim *s)
+{
+    double until = testing_now(s->t) + s->longest + sim__longest_backoff(s) + 5;
+    unsigned turns = 0;
+    bool more = true;
+
+    while (s->pool && more && testing_now(s->t) < until && turns++ < MOST_TURNS / 4)
+        more = sim__turn(s);
+    if (!s->pool || (more && testing_now(s->t) < until))
+        return;
+    for (unsigned i = 0; i < s->p.n_users; i++)
+        if (is_forgotten(s, &s->users[i])) {
+            say_who_waits(s);
+            HOLDS(s, !is_forgotten(s, &s->users[i]));
+        }
+}
+
 /* An attempt that hangs is given up within the longest time of any option, and so is a cleaning or a drain; then the
  * longest backoff, or what follows a "no more"; then one handshake, which takes no time now, for each who waits. */
 void sim__settle(struct sim *s)
@@ -100,6 +151,9 @@ void sim__settle(struct sim *s)
     s->calm = true;
     sim__calm_world(s);
     users_let_go(s);
+    crowds__calm(s);
+    calls__calm(s);
+    settle_alone(s);
     if (s->pool)
         bring_all_back(s);
     users_give_up(s);
@@ -113,7 +167,7 @@ void sim__settle(struct sim *s)
         return;
     if (s->n_waiting)
         say_who_waits(s);
-    HOLDS(s, !s->n_waiting && !s->n_holding);
+    HOLDS(s, !s->n_waiting && !s->n_holding && !s->n_out);
     all_wanted_were_ready(s);
     if (s->draining)
         HOLDS(s, s->drains_told == 1 && !testing_open_descriptors(s->t));

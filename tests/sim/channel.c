@@ -4,6 +4,8 @@
  * that it is not (it sent last; something is unread). */
 #include <utlist.h>
 
+#include "linkpool/framed.h"
+
 #include "tests/sim/sim.h"
 #include "tests/sim/wire.h"
 
@@ -26,13 +28,14 @@ static const struct channel_events events = {.readable = on_readable, .writable 
 bool sim__may_reuse(struct sim *s, const struct user *user)
 {
     int kind = kind_of(user);
+    bool is_raw = kind == KIND_RAW || kind == KIND_PINGED;
 
     (void)s;
-    if (kind == KIND_STREAM || (!user->n_out && !user->due))
+    if (kind_is_shared(kind) || (!user->n_out && !user->due))
         return true;
-    if (kind == KIND_RAW && user->due == 1 && user->extra && !user->n_out && !user->midway && !peer_of(user)->dripped)
+    if (is_raw && user->due == 1 && user->extra && !user->n_out && !user->midway && !peer_of(user)->dripped)
         return true; /* its extra is there, unread */
-    if (kind == KIND_RAW)
+    if (is_raw)
         return !user->heard;
     return kind == KIND_SESSION && !user->n_out && !user->midway;
 }
@@ -61,6 +64,7 @@ static void take_bytes(struct sim *s, struct user *user, const unsigned char *by
     for (size_t i = 0; i < n; i++) {
         if (!user->n_in && bytes[i] == UNASKED)
             continue;
+        HOLDS(s, user->n_in || bytes[i] != ALIVE); /* it was meant for the protocol */
         user->in[user->n_in++] = bytes[i];
         if (user->n_in == FRAME)
             take_frame(s, user);
@@ -118,7 +122,10 @@ static void send_message(struct sim *s, struct user *user)
     struct frame f = frame_of('M', (unsigned)user->key, user->serial, 0);
     int error = channel_send(user->lease.channel, &f, FRAME);
 
-    HOLDS(s, !error || error == LINKPOOL_EAGAIN || error == LINKPOOL_ELOST);
+    if (kind_of(user) == KIND_FRAMED)
+        HOLDS(s, error != LINKPOOL_EINVAL && (error != LINKPOOL_ENOMEM || s->p.memory_fails));
+    else
+        HOLDS(s, !error || error == LINKPOOL_EAGAIN || error == LINKPOOL_ELOST);
     if (!error)
         user->due++, user->said = true;
     sim__note(s, "send", user->serial, (uint64_t)error);
@@ -159,7 +166,7 @@ static void on_writable(struct channel *channel)
     struct sim *s = user->sim;
 
     s->in_bytes++;
-    if (kind_of(user) != KIND_STREAM && !flush(user))
+    if (!kind_is_shared(kind_of(user)) && !flush(user))
         sim__release(s, user, POOL_DISCARD);
     else if (!user->n_out)
         channel_want(channel, LINKPOOL_READ);
@@ -172,11 +179,16 @@ static void on_message(struct channel *channel, const void *bytes, size_t n)
     struct user *user = user_of(channel);
     struct sim *s = user->sim;
 
-    HOLDS(s, n == FRAME);
     s->in_bytes++;
-    memcpy(user->in, bytes, FRAME);
     user->heard = true;
-    take_frame(s, user);
+    if (framed_error(channel, NULL)) {
+        HOLDS(s, user->due);
+        user->due--;
+    } else {
+        HOLDS(s, n == FRAME);
+        memcpy(user->in, bytes, FRAME);
+        take_frame(s, user);
+    }
     if (!user->due && once_in(s, 2))
         sim__release(s, user, POOL_REUSE);
     sim__react(s);
@@ -221,7 +233,7 @@ static void speak(struct sim *s, struct user *user)
 {
     int kind = kind_of(user);
 
-    if (kind == KIND_STREAM) {
+    if (kind_is_shared(kind)) {
         send_message(s, user);
         return;
     }
@@ -236,7 +248,7 @@ void sim__channel(struct sim *s, struct user *user)
 
     if (what == 0)
         do_oddly(s, user);
-    else if (what < 4 && kind_of(user) != KIND_STREAM)
+    else if (what < 4 && !kind_is_shared(kind_of(user)))
         read_once(s, user);
     else if (what < 10)
         attend(s, user);
@@ -266,11 +278,13 @@ void sim__held(struct sim *s, struct user *user)
     if (asked < 0)
         HOLDS(s, user->target->member[key] || user->target->changed_turn + 1 >= s->turns);
     user->key = key;
-    if (kind_of(user) != KIND_STREAM) {
-        HOLDS(s, !seen->held && !seen->over); /* one holder */
-        HOLDS(s, user->lease.reused == (seen->uses > 0));
+    if (!kind_is_shared(kind_of(user))) {
+        HOLDS(s, !seen->held && !seen->over);                               /* one holder */
+        HOLDS(s, user->lease.reused == (seen->uses > 0) || s->p.n_callers); /* a call may have come by in vain */
         HOLDS(s, !(user->lease.flags & POOL_FRESH) || !user->lease.reused);
     }
+    if (!(user->lease.flags & POOL_FRESH) && user->asked_now)
+        signs__lent(s, channel_link(user->lease.channel));
     seen->held++;
     seen->uses++;
     s->n_holding++;

@@ -100,7 +100,7 @@ static void check_timer(struct sim *s, const struct link *link, const struct see
         HOLDS(s, due <= seen->deadline + slack || due <= seen->began + s->keys[seen->key].connect_most + slack);
         break;
     case LINK_READY:
-        HOLDS(s, (due < INFINITY) == has_ready_timer(link) || link->retire);
+        HOLDS(s, (due < INFINITY) == has_ready_timer(link) || link->retire || link->bits & LINK_HEARS);
         break;
     case LINK_RESETTING:
     case LINK_DRAINING:
@@ -124,6 +124,7 @@ static void check_links(struct sim *s, const struct pool_host *host, const struc
         HOLDS(s, seen && seen->state == link_state(link));
         n[link_state(link)]++;
         check_timer(s, link, seen);
+        signs__check(s, link, seen);
     }
     for (int state = 0; state < LINK_STATES; state++)
         HOLDS(s, n[state] == stats->links[state]);
@@ -186,12 +187,12 @@ static void check_pool(struct sim *s)
 
     pool_stats(s->pool, &stats, sizeof stats);
     HOLDS(s, testing_open_descriptors(s->t) <= stats.links);
-    HOLDS(s, stats.waiting <= s->n_waiting); /* decided and untold ones are the difference */
-    HOLDS(s, stats.leased <= s->n_waiting + s->n_holding);
+    HOLDS(s, stats.waiting <= s->n_waiting + s->n_out); /* decided and untold ones are the difference */
+    HOLDS(s, stats.leased <= s->n_waiting + s->n_holding + s->n_out);
     HOLDS(s, s->pool->bounds_lowered || stats.links <= s->options.max_links);
     HOLDS(s, s->pool->bounds_lowered || stats.connecting <= s->options.max_connecting);
     if (!s->pool->bounds_lowered && stats.waiting > s->options.max_waiting)
-        HOLDS(s, stats.waiting <= s->options.max_waiting + who_is_back(s));
+        HOLDS(s, stats.waiting <= s->options.max_waiting + who_is_back(s) + calls__back(s));
     HOLDS(s, testing_misuses(s->t) == 0);
 }
 
@@ -241,7 +242,7 @@ static void nobody_waits_idly(struct sim *s)
 
 /* ---- work ---- */
 
-static uint64_t calls(const struct sim *s)
+static uint64_t system_calls(const struct sim *s)
 {
     uint64_t n = 0;
 
@@ -253,8 +254,8 @@ static uint64_t calls(const struct sim *s)
 /* Each turn does no more than a few things for each that there is; and time goes on. */
 static void check_work(struct sim *s)
 {
-    uint64_t made = calls(s) - s->turn_calls;
-    uint64_t things = 1 + s->n_links + s->n_waiting + s->n_holding + s->n_hosts;
+    uint64_t made = system_calls(s) - s->turn_calls;
+    uint64_t things = 1 + s->n_links + s->n_waiting + s->n_holding + s->n_hosts + s->n_out;
     uint64_t there = s->were_there + things + s->turn_actions; /* before it, and after */
     double now = testing_now(s->t);
 
@@ -264,7 +265,7 @@ static void check_work(struct sim *s)
     s->still_most = s->still && s->still_most > there ? s->still_most : there;
     s->still_at = now;
     HOLDS(s, s->still <= 2000 + 20 * s->still_most);
-    s->turn_calls = calls(s);
+    s->turn_calls = system_calls(s);
     s->turn_moves = s->turn_actions = 0;
     s->were_there = things;
 }
@@ -289,5 +290,7 @@ void sim__check_turn(struct sim *s)
         recount(s);
     if (s->turns % 4 == 0)
         nobody_waits_idly(s);
+    if (s->turns % 4 == 0)
+        calls__check(s);
     note_hosts(s);
 }

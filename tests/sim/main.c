@@ -27,21 +27,23 @@ struct result {
 
 static struct sim game;
 static const char *self = "sim";
+static bool plain_ones; /* games without calls, framed links and heartbeats: as all were once */
 
 static void on_failure(int signal_number)
 {
-    fprintf(stderr, "sim: %s in turn %llu; play it again: %s --seed %llu\n",
+    fprintf(stderr, "sim: %s in turn %llu; play it again: %s --seed %llu%s\n",
         signal_number == SIGALRM ? "hangs" : "failed", (unsigned long long)game.turns, self,
-        (unsigned long long)game.seed);
+        (unsigned long long)game.seed, game.plain ? " --plain" : "");
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
 
-static void play(struct result *result, uint64_t seed, bool verbose)
+static void play(struct result *result, uint64_t seed, bool plain, bool verbose)
 {
     alarm(SECONDS);
     game.seed = seed;
-    sim__play(&game, seed, verbose);
+    game.plain = plain;
+    sim__play(&game, seed, plain, verbose);
     alarm(0);
     result->games++;
     result->events += game.events;
@@ -65,7 +67,7 @@ static void add(struct result *sum, const struct result *result)
 
 /* ---- a run ---- */
 
-/* The kept seeds: a number a line, then why; '#' begins a comment. */
+/* The kept seeds: a number a line, of a plain game with "plain" before it, then why; '#' begins a comment. */
 static void play_kept(struct result *result, const char *path)
 {
     FILE *file = path ? fopen(path, "r") : NULL;
@@ -77,7 +79,9 @@ static void play_kept(struct result *result, const char *path)
     }
     while (file && fgets(text, sizeof text, file))
         if (*text >= '0' && *text <= '9')
-            play(result, strtoull(text, NULL, 10), false);
+            play(result, strtoull(text, NULL, 10), false, false);
+        else if (!strncmp(text, "plain ", 6))
+            play(result, strtoull(text + 6, NULL, 10), true, false);
     if (file)
         fclose(file);
 }
@@ -89,7 +93,7 @@ static int work(int out, uint64_t from, uint64_t count, unsigned job, unsigned j
     if (job == 0)
         play_kept(&result, kept);
     for (uint64_t i = job; i < count; i += jobs)
-        play(&result, from + i, false);
+        play(&result, from + i, plain_ones, false);
     return write(out, &result, sizeof result) == (ssize_t)sizeof result ? 0 : 1;
 }
 
@@ -143,7 +147,7 @@ static int play_one(uint64_t seed, bool verbose)
 {
     struct result result = {0};
 
-    play(&result, seed, verbose);
+    play(&result, seed, plain_ones, verbose);
     printf("seed %llu: %llu events in %llu turns, log %016llx\n", (unsigned long long)seed,
         (unsigned long long)game.events, (unsigned long long)game.turns, (unsigned long long)game.log);
     return 0;
@@ -162,6 +166,8 @@ int main(int argc, char **argv)
             verbose = true;
         else if (!strcmp(argv[i], "--no-rarities"))
             rarities = false;
+        else if (!strcmp(argv[i], "--plain"))
+            plain_ones = true;
         else if (!strcmp(argv[i], "--seed"))
             one = true, seed = strtoull(value, NULL, 0), i++;
         else if (!strcmp(argv[i], "--from"))
@@ -173,7 +179,8 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--kept"))
             kept = value, i++;
         else
-            return fprintf(stderr, "usage: %s --seed N [--verbose] | --from N --count M --jobs J --kept FILE\n", self),
+            return fprintf(stderr,
+                       "usage: %s [--plain] --seed N [--verbose] | --from N --count M --jobs J --kept FILE\n", self),
                    2;
     }
     signal(SIGABRT, on_failure);

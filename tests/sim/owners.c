@@ -92,6 +92,7 @@ static void start_host(struct sim *s, struct key *key)
 static void change_host(struct sim *s, struct key *key)
 {
     struct pool_host_options was = s->host[0];
+    struct heartbeat_policy heart = s->heart[0];
 
     sim__host_options(s, 0); /* backoff stays the host's own */
     if (stats_of(key->pin).links[LINK_READY] > s->host[0].max_links)
@@ -100,6 +101,8 @@ static void change_host(struct sim *s, struct key *key)
     if (s->host[0].connect_timeout > key->connect_most)
         key->connect_most = s->host[0].connect_timeout;
     s->host[0] = was;
+    s->heart[0] = heart;
+    key->terms_at = testing_now(s->t);
 }
 
 static void tend_host(struct sim *s)
@@ -169,6 +172,7 @@ void sim__line_new(struct sim *s, struct target *target)
 static size_t draw_list(struct sim *s, bool *members, struct pool_endpoint *endpoints)
 {
     unsigned most = once_in(s, 3) ? 1 : sim__size(s, 1, s->p.n_keys), from = below(s, s->p.n_keys);
+    bool framed_alone = s->p.n_callers && once_in(s, 2);
     size_t n = 0;
 
     memset(members, 0, MAX_KEYS * sizeof *members);
@@ -176,6 +180,8 @@ static size_t draw_list(struct sim *s, bool *members, struct pool_endpoint *endp
         most = 0;
     for (unsigned i = 0; i < most && i < s->p.n_keys; i++) {
         unsigned k = (from + i) % s->p.n_keys;
+        if (framed_alone && s->keys[k].kind != KIND_FRAMED)
+            continue;
         members[k] = true;
         endpoints[n++] = sim__endpoint(s, (int)k);
     }
@@ -298,6 +304,7 @@ void sim__free_pool(struct sim *s)
     s->rare.n[RARE_FREE_IN_CLOSED_IN_DRAIN] += s->in_closed && s->draining;
     s->rare.n[RARE_FREE_IN_DONE] += s->in_done && !s->in_closed;
     s->rare.n[RARE_FREE_IN_BYTES] += s->in_bytes && !s->in_done && !s->in_closed;
+    s->rare.n[RARE_FREE_IN_CROWD] += s->in_crowd > 0;
     s->rare.n[RARE_FREE_IN_DRAINED] += s->in_drained && !s->in_done && !s->in_closed;
     sim__note(s, "free", s->depth, 0);
     s->pool = NULL;
@@ -308,6 +315,8 @@ void sim__free_pool(struct sim *s)
     pool_free(pool);
     for (unsigned i = 0; i < s->p.n_users && !s->depth; i++)
         HOLDS(s, s->users[i].state == USER_FREE);
+    if (!s->depth)
+        calls__free(s);
 }
 
 static void on_pool_drained(struct pool *pool, void *data)
@@ -315,7 +324,7 @@ static void on_pool_drained(struct pool *pool, void *data)
     struct sim *s = data;
 
     HOLDS(s, pool == s->pool && !s->drains_told++);
-    HOLDS(s, !s->n_waiting && !s->n_holding);
+    HOLDS(s, !s->n_waiting && !s->n_holding && !s->n_out);
     s->in_drained++;
     sim__react(s);
     s->in_drained--;

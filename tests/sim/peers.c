@@ -7,20 +7,6 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "tests/sim/wire.h"
-
-struct visit {
-    struct visit *prev, *next; /* utlist, of its peer */
-    struct peer *peer;
-    unsigned char in[FRAME];
-    unsigned n_in;
-    int key;         /* -1: not said yet */
-    uint32_t serial; /* the latest */
-    uint32_t last_stream;
-    bool is_shared;
-    double last_at; /* what is said later does not come before */
-};
-
 static void on_accepted(void *data, struct testing_conn *conn)
 {
     struct peer *peer = data;
@@ -29,6 +15,7 @@ static void on_accepted(void *data, struct testing_conn *conn)
     if (!visit)
         abort();
     visit->peer = peer;
+    visit->conn = conn;
     visit->key = -1;
     DL_APPEND(peer->visits, visit);
     testing_conn_set_data(conn, visit);
@@ -39,25 +26,40 @@ static void on_closed(void *data, struct testing_conn *conn)
     struct peer *peer = data;
     struct visit *visit = testing_conn_data(conn);
 
-    if (visit)
+    if (visit) {
         DL_DELETE(peer->visits, visit);
+        framed_visit__free(visit->framed);
+    }
     testing_conn_set_data(conn, NULL);
     free(visit);
 }
 
-static void say(struct testing_conn *conn, const struct frame *frames, size_t n)
+void peers__say(struct visit *visit, const void *bytes, size_t n, double late)
 {
-    struct visit *visit = testing_conn_data(conn);
     struct sim *s = visit->peer->sim;
-    double at = testing_now(s->t) + visit->peer->late;
+    double at = testing_now(s->t) + late;
 
     if (at < visit->last_at)
         at = visit->last_at;
     visit->last_at = at;
     if (at > testing_now(s->t))
-        testing_conn_send_after(conn, at - testing_now(s->t), frames, n * FRAME);
+        testing_conn_send_after(visit->conn, at - testing_now(s->t), bytes, n);
     else
-        testing_conn_send(conn, frames, n * FRAME);
+        testing_conn_send(visit->conn, bytes, n);
+}
+
+double peers__said_by(const struct visit *visit)
+{
+    double now = testing_now(visit->peer->sim->t);
+
+    return visit->last_at > now ? visit->last_at : now;
+}
+
+static void say(struct testing_conn *conn, const struct frame *frames, size_t n)
+{
+    struct visit *visit = testing_conn_data(conn);
+
+    peers__say(visit, frames, n * FRAME, visit->peer->late);
 }
 
 static void say_one(struct testing_conn *conn, char letter, const struct frame *to, uint32_t arg)
@@ -69,7 +71,7 @@ static void say_one(struct testing_conn *conn, char letter, const struct frame *
 
 /* ---- what comes ---- */
 
-static void look_at_owner(struct visit *visit, const struct frame *f)
+void peers__look_at_owner(struct visit *visit, const struct frame *f)
 {
     struct sim *s = visit->peer->sim;
 
@@ -102,7 +104,7 @@ static void answer(struct testing_conn *conn, const struct frame *f)
     struct visit *visit = testing_conn_data(conn);
     struct frame twice[2] = {frame_of('d', f->key, f->serial, f->arg), frame_of('e', f->key, f->serial, f->arg)};
 
-    look_at_owner(visit, f);
+    peers__look_at_owner(visit, f);
     if (f->letter == 'M' && f->arg > visit->last_stream)
         visit->last_stream = f->arg;
     if (f->letter == 'M')
@@ -133,13 +135,44 @@ static void take(struct testing_conn *conn, const struct frame *f)
     }
 }
 
+/* Framed begins with the length of a short frame, of which the first byte is 0. */
+static bool is_framed(struct visit *visit, unsigned char first)
+{
+    if (!visit->has_spoken && !first) {
+        visit->framed = framed_visit__new(visit);
+        visit->is_shared = true;
+    }
+    visit->has_spoken = true;
+    return visit->framed;
+}
+
+static void on_asked(struct visit *visit)
+{
+    struct peer *peer = visit->peer;
+    double late = once_in(peer->sim, 4) ? peer->late : 0;
+
+    if (peer->mute || (peer->odd && once_in(peer->sim, 8)))
+        return;
+    if (peer->odd && once_in(peer->sim, 4))
+        late = peer->sim->heart[0].timeout;
+    peers__say(visit, &(char){ALIVE}, 1, late);
+}
+
 static void on_received(void *data, struct testing_conn *conn, const void *bytes, size_t n)
 {
     struct visit *visit = testing_conn_data(conn);
     const unsigned char *from = bytes;
 
     (void)data;
+    if (visit && is_framed(visit, *from)) {
+        framed_visit__take(visit->framed, bytes, n);
+        return;
+    }
     for (size_t i = 0; i < n && visit; i++) {
+        if (!visit->n_in && from[i] == ALIVE_ASKED) {
+            on_asked(visit);
+            continue;
+        }
         visit->in[visit->n_in++] = from[i];
         if (visit->n_in < FRAME)
             continue;
@@ -170,8 +203,10 @@ void peers__crash(struct peer *peer)
 
     testing_peer_free(peer->peer);
     peer->peer = NULL;
-    DL_FOREACH_SAFE (peer->visits, visit, next)
+    DL_FOREACH_SAFE (peer->visits, visit, next) {
+        framed_visit__free(visit->framed);
         free(visit);
+    }
     peer->visits = NULL;
 }
 
@@ -198,21 +233,35 @@ void peers__speak(struct sim *s, struct peer *peer)
     for (unsigned i = 0; i < most; i++) {
         struct testing_conn *conn = testing_peer_conn(peer->peer, i);
         struct visit *visit = conn ? testing_conn_data(conn) : NULL;
-        if (visit && visit->is_shared)
+        if (visit && visit->framed)
+            framed_visit__speak(visit->framed);
+        else if (visit && visit->is_shared)
             speak_to(s, conn);
     }
 }
 
-void peers__make_room(struct sim *s, struct peer *peer)
+void peers__calm(struct sim *s, struct peer *peer)
 {
     struct testing_conn *conn;
     struct frame none = frame_of('n', 0, 0, 0);
 
     for (unsigned i = 0; (conn = testing_peer_conn(peer->peer, i)); i++) {
         const struct visit *visit = testing_conn_data(conn);
-        if (visit && visit->is_shared)
+        if (visit && visit->framed)
+            framed_visit__calm(visit->framed);
+        else if (visit && visit->is_shared)
             say_one(conn, 'n', &none, s->p.rooms);
     }
+}
+
+void peers__go_on(struct sim *s, struct peer *peer)
+{
+    unsigned i = 0;
+    struct visit *visit;
+
+    DL_FOREACH (peer->visits, visit)
+        if (visit->framed && i++ < 4 && once_in(s, 2))
+            framed_visit__go_on(visit->framed);
 }
 
 void peers__cut_some(struct sim *s, struct peer *peer, enum link_reason how)

@@ -52,6 +52,7 @@ static void burst(struct sim *s)
 
 void sim__act(struct sim *s)
 {
+    bool calls = s->p.n_callers && once_in(s, 3);
     unsigned what = below(s, 64), i = below(s, s->p.n_users);
 
     s->turn_actions++;
@@ -59,7 +60,11 @@ void sim__act(struct sim *s)
     s->events++;
     if (!s->pool || s->calm)
         return;
-    if (what == 0)
+    if (calls && what < 8)
+        crowds__act(s);
+    else if (calls)
+        calls__act(s);
+    else if (what == 0)
         burst(s);
     else if (what < 4)
         sim__own(s);
@@ -87,6 +92,8 @@ static void act_some(struct sim *s)
     see_hosts(s);
     for (unsigned i = 0; i < n; i++)
         sim__act(s);
+    if (s->p.n_callers)
+        sim__go_on(s);
     s->hosts_went = false;
 }
 
@@ -174,7 +181,9 @@ static void begin(struct sim *s)
     sim__watch(s);
     for (unsigned i = 0; i < s->p.n_users; i++)
         s->users[i].sim = s;
-    s->jumped_at = -INFINITY;
+    calls__begin(s);
+    crowds__begin(s);
+    s->jumped_at = s->jumped_to = -INFINITY;
     s->pool = pool_new_on(testing_driver(s->t), &s->options);
     HOLDS(s, s->pool);
 }
@@ -205,13 +214,16 @@ static void end(struct sim *s)
     HOLDS(s, !testing_misuses(s->t) && !testing_stuck(s->t));
     HOLDS(s, !testing_open_descriptors(s->t) && !testing_blocks(s->t));
     sim__world_end(s);
+    calls__free(s);
+    ledger__free(s);
     forget(s);
 }
 
-void sim__play(struct sim *s, uint64_t seed, bool verbose)
+void sim__play(struct sim *s, uint64_t seed, bool plain, bool verbose)
 {
     memset(s, 0, sizeof *s);
     s->seed = seed;
+    s->plain = plain;
     s->verbose = verbose;
     begin(s);
     for (unsigned i = 0; i < s->p.n_steps && s->pool && s->turns < MOST_TURNS; i++)

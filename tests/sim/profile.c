@@ -94,6 +94,7 @@ void sim__host_options(struct sim *s, int variant)
     struct pool_host_options *host = &s->host[variant];
 
     pool_host_options_init(host);
+    sim__defaults(host);
     host->max_links = bound(s, 2000);
     host->min_links = once_in(s, 3) ? below(s, host->max_links + 1) % 6 : 0;
     host->max_connecting = bound(s, 256);
@@ -106,6 +107,12 @@ void sim__host_options(struct sim *s, int variant)
     host->reset_timeout = time_near(s, 1);
     host->drain_timeout = time_near(s, 1);
     host->backoff = &s->backoff[variant];
+    if (s->plain)
+        return;
+    signs__policy(s, &s->heart[variant]);
+    host->heartbeat = &s->heart[variant];
+    host->read_timeout = once_in(s, 8) ? time_near(s, 2) : 0;
+    host->max_unanswered = below(s, 5);
 }
 
 void sim__pool_options(struct sim *s)
@@ -120,6 +127,8 @@ void sim__pool_options(struct sim *s)
     options->max_line = once_in(s, 2) ? bound(s, 1024) : 1024;
     options->wait_timeout = time_near(s, 2);
     options->host_timeout = time_near(s, 3);
+    if (!s->plain)
+        options->max_call_bytes = once_in(s, 6) ? sim__size(s, 200, 20000) : 8 << 20;
 }
 
 /* ---- the game ---- */
@@ -134,6 +143,16 @@ static void draw_sizes(struct sim *s)
     p->n_users = sim__size(s, 2, MAX_USERS);
     p->burst = sim__size(s, 1, p->n_users);
     p->n_steps = 600 + below(s, 900);
+}
+
+/* One game in five has no calls. */
+static void draw_calls(struct sim *s)
+{
+    if (once_in(s, 5))
+        return;
+    s->p.n_callers = sim__size(s, 1, MAX_CALLERS);
+    s->p.n_crowds = sim__size(s, 1, MAX_CROWDS);
+    framed__options(s);
 }
 
 void sim__profile(struct sim *s)
@@ -159,5 +178,7 @@ void sim__profile(struct sim *s)
     }
     pool_options_init(&s->options);
     sim__pool_options(s);
+    if (!s->plain)
+        draw_calls(s);
     s->options.host = &s->host[0];
 }

@@ -17,6 +17,8 @@ struct profile {
     bool aims;  /* steps meet the library's timers */
     bool frees; /* the pool is drained, and freed from inside callbacks */
     unsigned rooms;
+    unsigned send_buffer;         /* bytes; 0: as many as there are */
+    unsigned n_callers, n_crowds; /* 0: a plain game, without calls, framed links and heartbeats */
 };
 
 #endif

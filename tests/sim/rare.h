@@ -52,7 +52,26 @@
     X(THAW, "a clogged peer thawed while leases hold")                                                                 \
     X(IDLE_AS_ASKED, "idle time-out in the turn of an acquire")                                                        \
     X(DROPPED_WITH_WAITERS, "last pin dropped while leases wait")                                                      \
-    X(STREAM_LATE, "a late answer of a stream that is over")
+    X(STREAM_LATE, "a late answer of a stream that is over")                                                           \
+    X(CALL_AT_DEADLINE, "a call's answer and its time-out in one turn")                                                \
+    X(CALL_SWALLOWED, "call given up after sending, its answer swallowed")                                             \
+    X(CALL_RETRIED, "call answered after it was tried again")                                                          \
+    X(CALL_LOST_NOT_SENT, "call told NOT_SENT as its link was lost")                                                   \
+    X(CALL_CANCELLED_UNSENT, "cancel of a call behind others that wait to be sent")                                    \
+    X(CALL_BYTES, "max_call_bytes met")                                                                                \
+    X(RETRY_REFUSED, "retry refused by the budget")                                                                    \
+    X(SEND_REFUSED, "request refused for want of room, and sent later")                                                \
+    X(CROWD_DECIDED_WITHIN, "fan-out decided inside another's done")                                                   \
+    X(FREE_IN_CROWD, "free inside a fan-out's done")                                                                   \
+    X(GOAWAY_BETWEEN, "GOAWAY between two requests of a turn")                                                         \
+    X(GOAWAY_TWICE, "a second GOAWAY that lowers the last id")                                                         \
+    X(LIMIT_BELOW_USE, "LIMIT lowered below use")                                                                      \
+    X(ANSWER_TWICE, "a request answered twice")                                                                        \
+    X(HEARD_AS_MISSED, "probe answered in the turn it is missed")                                                      \
+    X(HEARD_AGAIN, "a suspect link heard of again")                                                                    \
+    X(SUSPECT_LENT, "a suspect link lent, since no other could serve")                                                 \
+    X(HEARTBEAT_LOST, "a silent link given up")                                                                        \
+    X(LINK_UNANSWERED, "a link ended after calls in a row without answers")
 
 enum rarity {
 #define X(name, text) RARE_##name,

@@ -5,8 +5,10 @@
 #ifndef LINKPOOL_TESTS_SIM_H
 #define LINKPOOL_TESTS_SIM_H
 
+#include "linkpool/framed.h"
 #include "linkpool/testing.h"
 #include "pool/internal.h"
+#include "tests/sim/calls.h"
 #include "tests/sim/profile.h"
 #include "tests/sim/rare.h"
 
@@ -53,6 +55,7 @@ struct user {
     bool heard;             /* it has read since it sent last */
     bool midway;            /* a part of an answer was read */
     bool said, extra, shut; /* anything; a frame that has an extra answer; its sending side has ended */
+    bool asked_now;         /* it has its channel within its asking */
     uint64_t link;          /* the id of what it holds */
     uint64_t passed_until;  /* the turn: waiting again, since its win was lost */
 };
@@ -75,6 +78,7 @@ struct key {
     unsigned failures;   /* as last told */
     bool forgiven;       /* the count may have begun anew */
     uint64_t changes;    /* of the network, that its pool had seen by then */
+    double terms_at;     /* its options were set then */
     uint32_t opened;     /* attempts of its host so far: one named anew begins anew */
 };
 
@@ -97,9 +101,11 @@ struct seen_link {
     double deadline;   /* of the attempt: READY by then */
     double ready_at;
     int key;
-    unsigned held, uses;    /* told holders, now and ever */
-    bool over;              /* exclusive: it has ended; its holder may not know yet */
-    struct seen_link *next; /* of the same bucket */
+    unsigned held, uses;        /* told holders, now and ever */
+    double heard_at, pinged_at; /* of this attempt; 0: never */
+    uint64_t n_got, sent_got;   /* channels leased, and whose request was sent last */
+    bool over;                  /* exclusive: it has ended; its holder may not know yet */
+    struct seen_link *next;     /* of the same bucket */
 };
 
 struct peer {
@@ -111,6 +117,9 @@ struct peer {
     bool refuses, mute;   /* handshakes: says no; says nothing */
     bool dripped;         /* it ever said things in pieces: what comes late may come to another holder */
     bool clogged;
+    bool odd;        /* answers out of order, with errors, twice or never */
+    bool denies;     /* requests: did nothing with them */
+    unsigned wrongs; /* what it has said that no framed link forgives */
 };
 
 /* A handle of an attempt that outside code keeps. */
@@ -132,10 +141,21 @@ struct sim {
     struct key keys[MAX_KEYS];
     struct target targets[MAX_TARGETS];
     struct user users[MAX_USERS];
+    struct caller callers[MAX_CALLERS];
+    struct crowd crowds[MAX_CROWDS];
+    struct asked *ledger; /* by id, from 1 */
+    uint32_t n_asked, ledger_room;
+    unsigned n_out; /* calls under way */
+    uint64_t n_called, n_retried;
+    double first_call;
+    struct framed_options framed;
+    struct heartbeat_policy heart[3];
     struct line *lines;
     struct seen_link *links[LINK_BUCKETS]; /* by id */
     unsigned n_links;
     unsigned depth, in_done, in_closed, in_bytes, in_drained;
+    unsigned in_call, in_crowd;
+    bool plain; /* no draw but those of games before there were calls */
     bool calm, draining, ticked;
     bool unsettled; /* too much went on to wait for the computed time */
     unsigned drains_told;
@@ -143,6 +163,7 @@ struct sim {
     uint32_t serial;
     unsigned n_waiting, n_holding;
     double jumped_at;                         /* the clock was set forward last then; before the jump */
+    double jumped_to;                         /* after it */
     double longest;                           /* the longest time of any option so far */
     unsigned turn_moves, turn_actions, still; /* of this turn: transitions, actions; turns at one time */
     uint64_t turn_calls, were_there;
@@ -210,6 +231,7 @@ void sim__pool_options(struct sim *s);
 void sim__world(struct sim *s);
 bool sim__is_quiet(const struct sim *s, const struct link *link);
 void sim__trouble(struct sim *s);
+void sim__go_on(struct sim *s);
 void sim__calm_world(struct sim *s);
 void sim__world_end(struct sim *s);
 int sim__key_of(const struct sim *s, const struct pool_host *host);
@@ -237,6 +259,22 @@ void sim__held(struct sim *s, struct user *user);
 bool sim__is_done(const struct user *user);
 bool sim__may_reuse(struct sim *s, const struct user *user);
 
+void sim__defaults(struct pool_host_options *host); /* protocols.c: the transport and the protocol */
+
+/* framed.c */
+void framed__options(struct sim *s);
+void framed__protocol(struct sim *s, struct protocol *protocol);
+void framed__pinged(struct protocol *protocol);
+bool framed__is_full(const struct link *link); /* something waits to be written */
+
+/* signs.c */
+void signs__policy(struct sim *s, struct heartbeat_policy *policy);
+void signs__heard(struct sim *s, const struct link *link);
+void signs__pinged(struct sim *s, const struct link *link);
+void signs__check(struct sim *s, const struct link *link, const struct seen_link *seen);
+void signs__lent(struct sim *s, const struct link *link); /* at once, to whoever had asked */
+void signs__lent_to_call(struct sim *s, const struct caller *caller);
+
 void sim__act(struct sim *s);
 void sim__watch(struct sim *s);                                /* the observer */
 struct seen_link *sim__seen(const struct sim *s, uint64_t id); /* NULL: no link has that id now */
@@ -253,6 +291,6 @@ bool sim__turn(struct sim *s);   /* one, and all checks. false: nothing is left 
 void sim__settle(struct sim *s); /* calm.c: the faults stop */
 
 /** Plays one seed. */
-void sim__play(struct sim *s, uint64_t seed, bool verbose);
+void sim__play(struct sim *s, uint64_t seed, bool plain, bool verbose);
 
 #endif

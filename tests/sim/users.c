@@ -119,7 +119,7 @@ static void on_closed(struct pool_lease *lease)
     HOLDS(s, user->state == USER_HOLDING);
     HOLDS(s, !lease->channel && lease->status < 0);
     HOLDS(s, lease->status == LINKPOOL_ECLOSED || lease->reason != LINK_NO_REASON);
-    HOLDS(s, lease->fate != POOL_NOT_SENT || !lease->bytes_sent || s->keys[user->key].kind == KIND_STREAM);
+    HOLDS(s, lease->fate != POOL_NOT_SENT || !lease->bytes_sent || kind_is_shared(s->keys[user->key].kind));
     sim__note(s, "closed", user->serial, (uint64_t)(int64_t)lease->status);
     if (s->pool && lease->status == LINKPOOL_ECLOSED)
         s->rare.n[RARE_DRAIN_TIMED_OUT]++;
@@ -185,7 +185,9 @@ static void take_answer(struct sim *s, struct user *user, int answer)
     if (answer == POOL_READY) {
         check_news(s, user);
         sim__check_newcomer(s, user);
+        user->asked_now = true;
         sim__held(s, user);
+        user->asked_now = false;
         s->rare.n[RARE_READY_WITHIN_DONE] += s->in_done > 0;
     } else if (answer == POOL_PENDING) {
         wait_in(s, user, user->target ? user->target->line : &s->keys[user->key].line);

@@ -167,7 +167,7 @@ static void check_opening(struct sim *s, const struct pool_host *host, const str
 
     if (pool__options(host)->min_links > key->kept)
         key->kept = pool__options(host)->min_links;
-    if (s->p.n_targets || key->kind == KIND_STREAM || move->from != LINK_IDLE)
+    if (s->p.n_targets || kind_is_shared(key->kind) || move->from != LINK_IDLE)
         return;
     HOLDS(s, host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING] <= key->line.n + key->kept + 1);
 }
@@ -179,7 +179,7 @@ static void check_end_under_lease(struct sim *s, const struct link_transition *m
 {
     enum link_reason why = move->reason;
 
-    if (!seen->held || s->keys[seen->key].kind == KIND_STREAM)
+    if (!seen->held || kind_is_shared(s->keys[seen->key].kind))
         return;
     HOLDS(s, why != LINK_IDLE_TIMEOUT && why != LINK_TOO_OLD && why != LINK_USED_UP && why != LINK_MADE_ROOM);
     HOLDS(s, why != LINK_DISCARDED && why != LINK_UNEXPECTED_DATA);
@@ -207,6 +207,17 @@ static void count_rare(struct sim *s, const struct pool_host *host, const struct
         s->rare.n[RARE_NO_DESCRIPTORS_MAKE_ROOM]++;
 }
 
+/* Only who speaks wrongly is hung up on as one who does. */
+static void check_reason(struct sim *s, const struct link_transition *move, const struct seen_link *seen)
+{
+    const struct key *key = &s->keys[seen->key];
+
+    s->rare.n[RARE_LINK_UNANSWERED] += move->from == LINK_READY && move->reason == LINK_TIMED_OUT;
+    s->rare.n[RARE_HEARTBEAT_LOST] += move->reason == LINK_HEARTBEAT_LOST;
+    if (key->kind == KIND_FRAMED && move->reason == LINK_PROTOCOL_ERROR)
+        HOLDS(s, s->peers[key->address].wrongs);
+}
+
 static void check_times(
     struct sim *s, const struct pool_host *host, const struct link_transition *move, const struct seen_link *seen)
 {
@@ -232,6 +243,7 @@ static void on_transition(void *data, const struct pool_host *host, const struct
     HOLDS(s, move->to < LINK_STATES && follows[move->from] & 1 << move->to);
     check_times(s, host, move, seen);
     check_end_under_lease(s, move, seen);
+    check_reason(s, move, seen);
     see_proof(s, host, seen, move->now);
     s->n_ends += move->reason != LINK_NO_REASON;
     if (move->reason)
@@ -243,6 +255,9 @@ static void on_transition(void *data, const struct pool_host *host, const struct
         seen->over = seen->held > 0;
     if (move->to == LINK_CONNECTING) {
         seen->uses = 0;
+        seen->over = false; /* who had the last connection has been told */
+        seen->n_got = seen->sent_got = 0;
+        seen->heard_at = seen->pinged_at = 0;
         seen->began = move->now;
         see_attempt(host, &s->keys[seen->key]);
         check_opening(s, host, move);

@@ -13,7 +13,9 @@
 enum {
     FRAME = 16,
     NO_KEY = 0xffff,
-    UNASKED = '!'
+    UNASKED = '!',
+    ALIVE_ASKED = '?', /* a probe of KIND_PINGED, and */
+    ALIVE = '.'        /* its answer */
 };
 
 enum protocol_kind {
@@ -21,13 +23,21 @@ enum protocol_kind {
     KIND_ONE_WAY,
     KIND_SESSION, /* a handshake, and cleaning at each return */
     KIND_STREAM,  /* several channels a link */
+    KIND_PINGED,  /* raw, and asked while nobody has it */
+    KIND_FRAMED,  /* the library's own */
     KINDS
 };
+
+static inline int kind_is_shared(int kind)
+{
+    return kind == KIND_STREAM || kind == KIND_FRAMED;
+}
 
 /* D: answered. X: answered, and an extra one 'e' at once behind it. O: one way. H, S: the hello of a session and of
  * streams, answered by 'w' whose arg is 0 (no) or the room. R: clean, answered by 'r'. M: of the stream `arg`.
  * K: that stream is over. From the peer: n: the room is `arg`. g: leaving; what is above `arg` was not begun.
- * z: the stream `arg` is over, not begun where `key` is 1. */
+ * z: the stream `arg` is over, not begun where `key` is 1. Framed: M and its answer m are a holder's own, C begins the
+ * request of a call, of `arg` bytes, and c its answer. */
 struct frame {
     uint8_t letter, mark;
     uint16_t key;

@@ -8,7 +8,6 @@
 
 #include "link/testing/testing_internal.h"
 #include "tests/sim/peers.h"
-#include "tests/sim/wire.h"
 
 static void name_peer(struct peer *peer, unsigned i)
 {
@@ -37,6 +36,8 @@ static void name_key(struct sim *s, unsigned k)
     if (k >= s->p.n_addresses)
         snprintf(key->tag, sizeof key->tag, "tag-%u.", k);
     key->kind = kind < 4 ? KIND_RAW : kind == 4 ? KIND_ONE_WAY : kind == 5 ? KIND_SESSION : KIND_STREAM;
+    if (s->p.n_callers && once_in(s, 2))
+        key->kind = once_in(s, 6) ? KIND_PINGED : KIND_FRAMED;
     key->variant = once_in(s, 2) ? 0 : 1 + (int)below(s, 2);
 }
 
@@ -51,14 +52,19 @@ void sim__world(struct sim *s)
         peers__start(s, i);
         if (once_in(s, 4))
             s->peers[i].late = sim__spread(s, 0.0001, 0.5);
+        s->peers[i].odd = s->p.n_callers && hostile && once_in(s, 2);
+        s->peers[i].denies = s->peers[i].odd && once_in(s, 6);
     }
     for (unsigned k = 0; k < s->p.n_keys; k++)
         name_key(s, k);
     testing_early_alarms(s->t, once_in(s, 2));
     testing_shuffle(s->t, hostile && once_in(s, 2));
     testing_short_writes(s->t, hostile && once_in(s, 3));
-    if (once_in(s, 4))
-        testing_send_buffer(s->t, sim__size(s, 1, 64));
+    s->p.send_buffer = once_in(s, 4) ? sim__size(s, 1, 64) : 0;
+    if (s->p.n_callers && !s->p.send_buffer && once_in(s, 2))
+        s->p.send_buffer = sim__size(s, 100, 4000);
+    if (s->p.send_buffer)
+        testing_send_buffer(s->t, s->p.send_buffer);
 }
 
 void sim__world_end(struct sim *s)
@@ -70,6 +76,25 @@ void sim__world_end(struct sim *s)
     s->t = NULL;
 }
 
+static unsigned number(const char *text, int base)
+{
+    unsigned n = 0;
+
+    for (; *text && strchr("0123456789abcdef", *text); text++)
+        n = n * (unsigned)base + (unsigned)(strchr("0123456789abcdef", *text) - "0123456789abcdef");
+    return n;
+}
+
+/* The number of the peer that name_peer() gave this address. Asked for each host in each turn: none is looked for. */
+static unsigned peer_of(const char *address)
+{
+    if (*address == '[')
+        return number(address + 7, 16) - 1;
+    if (*address == 'u')
+        return number(address + (address[5] == '@' ? 6 : 10), 10);
+    return 100 * number(address + 5, 10) + number(strchr(address + 5, '.') + 1, 10) - 1;
+}
+
 /* Which key a host is of: by its tag, else by its address; the kind of its protocol needs no look, a key has one. */
 int sim__key_of(const struct sim *s, const struct pool_host *host)
 {
@@ -79,10 +104,8 @@ int sim__key_of(const struct sim *s, const struct pool_host *host)
     for (size_t i = 0; i + 4 < host->hh.keylen; i++)
         if (!memcmp(bytes + i, "tag-", 4))
             return sscanf(bytes + i, "tag-%u.", &k) == 1 ? (int)k : -1;
-    for (; k < s->p.n_addresses; k++)
-        if (!strcmp(s->peers[k].address, address))
-            return (int)k;
-    return -1;
+    k = peer_of(address);
+    return k < s->p.n_addresses && !strcmp(s->peers[k].address, address) ? (int)k : -1;
 }
 
 /* ---- peers ---- */
@@ -111,6 +134,8 @@ static void behave_otherwise(struct sim *s, struct peer *peer)
     testing_peer_behave(peer->peer, well ? TESTING_ACCEPT : (enum testing_behaviour)behaviour);
     peer->refuses = !well && once_in(s, 6);
     peer->mute = !well && once_in(s, 6);
+    peer->odd = s->p.n_callers && !well && !once_in(s, 3);
+    peer->denies = peer->odd && once_in(s, 3);
 }
 
 static void clog_up(struct sim *s, struct peer *peer)
@@ -182,9 +207,11 @@ static void trouble_peer(struct sim *s)
         cut(s, peer);
         break;
     case 3:
+        peer->wrongs++; /* on a framed link */
         testing_peer_say(peer->peer, "!", 1);
         break;
     case 4:
+        peer->wrongs++;
         testing_peer_greet(peer->peer, "!!", below(s, 3));
         break;
     case 5:
@@ -248,6 +275,15 @@ bool sim__is_quiet(const struct sim *s, const struct link *link)
     return socket->state == SOCKET_UP && !socket->in.n && !socket->in_ended && !socket->error;
 }
 
+/* What is under way at a peer goes on. */
+void sim__go_on(struct sim *s)
+{
+    struct peer *peer = &s->peers[below(s, s->p.n_addresses)];
+
+    if (peer->peer)
+        peers__go_on(s, peer);
+}
+
 void sim__trouble(struct sim *s)
 {
     s->trouble_turn = s->turns;
@@ -264,6 +300,7 @@ double sim__jump(struct sim *s)
 
     s->jumped_at = s->t->now;
     s->t->now += leap;
+    s->jumped_to = s->t->now;
     return leap;
 }
 
@@ -284,8 +321,8 @@ static void calm_peer(struct sim *s, unsigned i)
     testing_peer_backlog(peer->peer, 4096);
     testing_peer_accept_rate(peer->peer, 0);
     peer->late = 0;
-    peer->refuses = peer->mute = peer->clogged = false;
-    peers__make_room(s, peer);
+    peer->refuses = peer->mute = peer->clogged = peer->odd = peer->denies = false;
+    peers__calm(s, peer);
 }
 
 void sim__calm_world(struct sim *s)
