@@ -22,8 +22,10 @@ static const struct peer *peer_of(const struct user *user)
 static void on_readable(struct channel *channel);
 static void on_writable(struct channel *channel);
 static void on_message(struct channel *channel, const void *bytes, size_t n);
+static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n);
 
-static const struct channel_events events = {.readable = on_readable, .writable = on_writable, .message = on_message};
+static const struct channel_events events = {
+    .readable = on_readable, .writable = on_writable, .message = on_message, .error = on_error};
 
 bool sim__may_reuse(struct sim *s, const struct user *user)
 {
@@ -174,25 +176,40 @@ static void on_writable(struct channel *channel)
     s->in_bytes--;
 }
 
-static void on_message(struct channel *channel, const void *bytes, size_t n)
+/* An answer of its own, or, without bytes, the peer's error. */
+static void hear(struct user *user, const void *answer)
 {
-    struct user *user = user_of(channel);
     struct sim *s = user->sim;
 
     s->in_bytes++;
     user->heard = true;
-    if (framed_error(channel, NULL)) {
+    if (answer) {
+        memcpy(user->in, answer, FRAME);
+        take_frame(s, user);
+    } else {
         HOLDS(s, user->due);
         user->due--;
-    } else {
-        HOLDS(s, n == FRAME);
-        memcpy(user->in, bytes, FRAME);
-        take_frame(s, user);
     }
     if (!user->due && once_in(s, 2))
         sim__release(s, user, POOL_REUSE);
     sim__react(s);
     s->in_bytes--;
+}
+
+static void on_message(struct channel *channel, const void *bytes, size_t n)
+{
+    struct user *user = user_of(channel);
+
+    HOLDS(user->sim, n == FRAME);
+    hear(user, bytes);
+}
+
+static void on_error(struct channel *channel, uint32_t code, const void *words, size_t n)
+{
+    struct user *user = user_of(channel);
+
+    HOLDS(user->sim, code && words && n);
+    hear(user, NULL);
 }
 
 /* ---- a holder's next step ---- */

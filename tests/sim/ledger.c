@@ -42,7 +42,7 @@ void ledger__over(struct sim *s, const struct caller *caller)
     asked->who = NULL;
     asked->attempts = (uint16_t)caller->call->attempts;
     asked->fate = (uint8_t)caller->call->fate;
-    asked->answered = caller->call->status == 0;
+    asked->answered = caller->call->status == 0 || caller->call->status == LINKPOOL_EPEER;
     asked->cancelled = caller->call->status == LINKPOOL_ECANCELLED || caller->call->status == LINKPOOL_ETIMEDOUT;
     HOLDS(s, !asked->answered || asked->received);
     check(s, asked);
