@@ -60,6 +60,8 @@
     X(shared_and_refused) \
     X(shared_and_given_room) \
     X(shared_and_ended) \
+    X(shared_and_sent_away) \
+    X(shared_and_recycled) \
     /* calls */ \
     X(called) \
     X(called_by_many) \
@@ -140,6 +142,8 @@
     X(shared) \
     X(shared_and_talkative) \
     X(shared_and_ended) \
+    X(shared_and_sent_away) \
+    X(shared_and_recycled) \
     X(called) \
     X(called_over_a_clog) \
     X(alone) \

@@ -97,6 +97,8 @@ static int on_word(struct protocol_link *pl, unsigned events)
         return protocol_set_room(pl, 20);
     case 'g':
         return protocol_going(pl, NULL, LINK_NO_REASON, NULL);
+    case 's':
+        return protocol_going(pl, NULL, LINK_SENT_AWAY, "the peer is unwell");
     case 'e':
         return pc ? protocol_end(pc, LINK_PROTOCOL_ERROR, true) : 0;
     case 'f':
@@ -154,3 +156,34 @@ static void shared_and_ended(struct scene *scene)
     ask_all(scene, host, 4);
 }
 SCENARIO(shared_and_ended);
+
+/* In use all the while: so that the wait for the next is carried by another link. */
+static void shared_and_sent_away(struct scene *scene)
+{
+    struct pool_host *host = scene_protocol(scene, ADDRESS, &led);
+
+    scene->natural = true;
+    scene->ends_leases = true;
+    ask_all(scene, host, 2);
+    scene_run(scene, 0.01);
+    say(scene, "s");
+    scene_run(scene, 1);
+    ask_all(scene, host, 2);
+    scene_run(scene, 1);
+}
+SCENARIO(shared_and_sent_away);
+
+static void shared_and_recycled(struct scene *scene)
+{
+    struct pool_host *host = scene_protocol(scene, ADDRESS, &led);
+
+    scene->natural = true;
+    ask_all(scene, host, 2);
+    scene_run(scene, 0.01);
+    if (host)
+        cr_assert(eq(int, pool_host_recycle(host, 2), 0));
+    scene_run(scene, 3);
+    ask_all(scene, host, 2);
+    scene_run(scene, 0.01);
+}
+SCENARIO(shared_and_recycled);
