@@ -80,7 +80,8 @@ static void on_close(struct protocol_link *pl, struct protocol_channel *pc, bool
     if (channel->stage == FRAMED_ANSWERED && self->told != channel)
         return; /* most: nothing is left of it */
     framed__stop_waiting(self, channel);
-    if (channel->stage == FRAMED_QUEUED && !cancelled && !self->stuck && framed__flush(pl))
+    /* One given back by its holder goes; one that is told that it does not must not. */
+    if (channel->stage == FRAMED_QUEUED && !cancelled && !channel->denied && !self->stuck && framed__flush(pl))
         return; /* it is lost */
     if (channel->stage == FRAMED_QUEUED)
         framed__take_back(&self->writer, channel->out);

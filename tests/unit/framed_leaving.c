@@ -166,6 +166,27 @@ Test(framed_leaving, what_was_in_line_does_not_go)
     framed_stage_end(&stage);
 }
 
+/* It was gathered in that very read: nothing was in its way but the turn's end. */
+Test(framed_leaving, what_was_asked_in_the_turn_of_the_notice_does_not_go)
+{
+    struct framed_caller caller = {.again = "y"};
+    struct framed_stage stage;
+
+    framed_stage_begin(&stage);
+    stage.server.holds = true;
+    framed_stage_open(&stage);
+    cr_assert(eq(int, framed_call(&stage, &caller, "x"), 0));
+    fake_settle(&stage.world);
+    framed_session_answer(stage.server.session, 1, "z", 1);
+    framed_session_goaway(stage.server.session, UINT32_MAX, 0, "");
+    fake_run(&stage.world, 0.1);
+    cr_assert(eq(int, caller.sent, 0));
+    cr_assert(eq(uint, caller.user.closed, 1));
+    cr_assert(eq(int, caller.user.lease.fate, POOL_NOT_SENT));
+    cr_assert(eq(uint, stage.server.n_asked, 1));
+    framed_stage_end(&stage);
+}
+
 Test(framed_leaving, a_link_that_is_closed_in_order_says_goodbye)
 {
     struct framed_caller caller = {0};
