@@ -25,7 +25,7 @@ static int on_open(struct protocol_link *pl, struct protocol_channel *pc)
     seen->n_got++;
     if (caller)
         caller->got = seen->n_got;
-    return protocol_framed.open(pl, pc);
+    return 0;
 }
 
 /* Requests of calls go out in the order in which they got their channels. */
@@ -75,9 +75,11 @@ void framed__protocol(struct sim *s, struct protocol *protocol)
 void framed__options(struct sim *s)
 {
     struct framed_options *options = &s->framed;
+    unsigned most = once_in(s, 3) ? sim__size(s, 1, 16) : 0;
 
+    for (unsigned i = 0; i < sizeof s->host / sizeof *s->host; i++)
+        s->host[i].max_channels = most;
     framed_options_init(options);
-    options->max_channels = once_in(s, 3) ? sim__size(s, 1, 16) : 0;
     if (once_in(s, 2)) {
         options->max_queue = sim__size(s, 4096, 32768);
         options->max_channel_queue = sim__size(s, 1024, 4096);

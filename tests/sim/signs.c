@@ -13,7 +13,7 @@ static double later(double a, double b)
 /* In our own words, as the policy's comment says. */
 static double least_interval(const struct heartbeat_policy *policy, double eased)
 {
-    return (policy->max > 0 ? policy->min : policy->interval) * eased;
+    return (policy->max > 0 ? policy->min : policy->interval) * (1 - policy->jitter) * eased;
 }
 
 static double longest_silence(const struct heartbeat_policy *policy, double eased)
@@ -46,11 +46,13 @@ void signs__pinged(struct sim *s, const struct link *link)
     HOLDS(s, link__state(link) == LINK_READY);
     HOLDS(s, policy->interval > 0);
     HOLDS(s, link__is_shared(link) || !seen->held);
-    if (seen->pinged_at > heard && link__is_shared(link)) {
-        HOLDS(s, now >= seen->pinged_at + policy->timeout + policy->watch_interval - slack);
-    } else if (link__is_shared(link)) {
-        HOLDS(s, now >= heard + least_interval(policy, 1) - slack);
+    if (link__is_shared(link) && seen->changes == s->pool->network_changes) { /* after a change: at once */
+        if (seen->pinged_at > heard)
+            HOLDS(s, now >= seen->pinged_at + policy->timeout + policy->watch_interval - slack);
+        else
+            HOLDS(s, now >= heard + least_interval(policy, 1) - slack);
     }
+    seen->changes = s->pool->network_changes;
     seen->pinged_at = now;
 }
 
@@ -61,6 +63,7 @@ static double silent_since(const struct sim *s, const struct link *link, const s
 
     since = later(since, s->keys[seen->key].terms_at);
     since = later(since, s->jumped_to);
+    since = later(since, s->changed_at); /* then it was asked anew, and that answer has its whole time */
     return link__is_shared(link) ? since : later(since, link->idle_since);
 }
 
@@ -69,6 +72,10 @@ void signs__check(struct sim *s, const struct link *link, const struct seen_link
     const struct heartbeat_policy *policy = &link->owner->terms->heartbeat;
     double now = testing_now(s->t), slack = 1e-9 * now;
 
+    if (s->changes != s->pool->network_changes) {
+        s->changes = s->pool->network_changes;
+        s->changed_at = now;
+    }
     if (!(link->bits & LINK_HEARS) || link__state(link) != LINK_READY || !link->owner->protocol->ping)
         return;
     if (link__is_shared(link)) /* what we wrote is no sign of life */
@@ -94,6 +101,7 @@ static bool has_better(const struct link *link)
 void signs__lent(struct sim *s, const struct link *link)
 {
     HOLDS(s, link__is_shared(link) || !link__owes(link));
+    HOLDS(s, !link__is_doubted(link));
     if (!link__is_suspect(link))
         return;
     s->rare.n[RARE_SUSPECT_LENT]++;

@@ -103,6 +103,7 @@ struct seen_link {
     int key;
     unsigned held, uses;        /* told holders, now and ever */
     double heard_at, pinged_at; /* of this attempt; 0: never */
+    uint64_t changes;           /* of the network, that its pool had seen when it was asked last, or began */
     uint64_t n_got, sent_got;   /* channels leased, and whose request was sent last */
     bool over;                  /* exclusive: it has ended; its holder may not know yet */
     struct seen_link *next;     /* of the same bucket */
@@ -164,6 +165,8 @@ struct sim {
     unsigned n_waiting, n_holding;
     double jumped_at;                         /* the clock was set forward last then; before the jump */
     double jumped_to;                         /* after it */
+    double changed_at; /* the network, as the pool was told `changes` times */
+    uint64_t changes;
     double longest;                           /* the longest time of any option so far */
     unsigned turn_moves, turn_actions, still; /* of this turn: transitions, actions; turns at one time */
     uint64_t turn_calls, were_there;
