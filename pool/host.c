@@ -731,6 +731,7 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
     link__leave(&pool->core);
     pool__arm_host(host);
     pool__want_host(host);
+    pool__look_again_at(host); /* its links may carry more */
     return 0;
 }
 

@@ -414,9 +414,10 @@ struct pool_lease *pool__oldest_taker(
 void pool__lost(struct channel *channel, enum link_reason reason, int system_errno, bool safe_to_repeat);
 
 /* opening.c */
-void pool__want(struct pool_line *line);       /* looks at it at the end of the turn */
-void pool__look_again(struct pool_line *line); /* the same, of a line that has another first lease */
-void pool__want_host(struct pool_host *host);  /* its own line, and its targets' */
+void pool__want(struct pool_line *line);          /* looks at it at the end of the turn */
+void pool__look_again(struct pool_line *line);    /* the same, of a line that has another first lease */
+void pool__want_host(struct pool_host *host);     /* its own line, and its targets' */
+void pool__look_again_at(struct pool_host *host); /* of both, those that starve too: a link of it may serve now */
 void pool__unwant(struct pool_line *line);
 void pool__open_wanted(struct pool *pool);
 void pool__link_gone(struct pool *pool); /* a socket is closed: room for those who starve */

@@ -87,6 +87,15 @@ void pool__want_host(struct pool_host *host)
             pool__want(&member->target->line);
 }
 
+void pool__look_again_at(struct pool_host *host)
+{
+    if (host->line.n)
+        pool__look_again(&host->line);
+    for (struct pool_membership *member = host->memberships; member; member = member->next)
+        if (member->target->line.n)
+            pool__look_again(&member->target->line);
+}
+
 /* ---- who wants ---- */
 
 double pool__used_until(const struct pool_target *target)

@@ -140,15 +140,6 @@ void pool__retire(struct link *link, enum link_reason reason)
     pool__want_host(pool__host_of(link));
 }
 
-/* Those too that starve for want of room in the pool: it is a link that is there which they may have. */
-static void look_again(struct pool_host *host)
-{
-    pool__look_again(&host->line);
-    for (struct pool_membership *member = host->memberships; member; member = member->next)
-        if (member->target->line.n)
-            pool__look_again(&member->target->line);
-}
-
 /* It is asked, has missed an answer, or is heard of again. This may be inside a user's call: who waits for it is served
  * at the end of the turn. */
 static void on_trusted(struct link *link)
@@ -157,7 +148,7 @@ static void on_trusted(struct link *link)
         return;
     pool__place_anew(link);
     if (link__has_room(link))
-        look_again(pool__host_of(link));
+        pool__look_again_at(pool__host_of(link));
 }
 
 static void on_many_probes(struct link_core *core, unsigned due)

@@ -149,6 +149,21 @@ Test(pool_room, the_cap_may_change_while_links_are_up)
     framed_stage_end(&stage);
 }
 
+/* They wait for a place in the pool, where there is none, and have one in the link that is there. */
+Test(pool_room, those_who_starve_in_a_full_pool_are_served_where_the_cap_is_raised)
+{
+    begin(100, 2, 2);
+    stage.world.options.max_links = 1;
+    framed_stage_open(&stage);
+    hold(0, 2);
+    cr_assert(eq(int, fake_ask(&stage.world, &users[2], framed_address), POOL_PENDING));
+    fake_settle(&stage.world);
+    set_cap(3);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, users[2].status, POOL_READY));
+    framed_stage_end(&stage);
+}
+
 Test(pool_room, the_cap_may_change_while_a_link_comes_up)
 {
     begin(100, 1, 1);
