@@ -365,7 +365,7 @@ Test(cases, XB9_ids_of_links_never_repeat)
     cases_peer(&world, 1);
     for (int i = 0; i < 1000; i++) {
         fake_hold(&world, &user, A);
-        cr_assert(gt(u64, cases_link_id(&user), last));
+        cr_assert(lt(u64, last, cases_link_id(&user)));
         last = cases_link_id(&user);
         pool_release(&user.lease, POOL_DISCARD);
     }

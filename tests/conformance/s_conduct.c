@@ -459,7 +459,7 @@ static void restart_in_a_loop(void)
         most = testing_open_descriptors(owner.t) > most ? testing_open_descriptors(owner.t) : most;
     }
     cr_assert(eq(u64, most, 1));
-    cr_assert(gt(uint, testing_peer_attempts(owner.peer), 20));
+    cr_assert(lt(uint, 20, testing_peer_attempts(owner.peer)));
     for (unsigned i = 0; i + 1 < testing_peer_attempts(owner.peer); i++)
         cr_assert(ge(dbl, fake_gap(owner.peer, i), 0.5 - 1e-9));
     end_fault(&owner);

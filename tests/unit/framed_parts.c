@@ -124,7 +124,7 @@ Test(framed_parts, an_answer_comes_in_pieces_in_order_and_the_last_says_so)
     answer(&stage, 1, 100000);
     fake_run(&stage.world, 1);
     expect_taken(&taker, 100000);
-    cr_assert(gt(uint, taker.parts, 5));
+    cr_assert(lt(uint, 5, taker.parts));
     cr_assert(eq(u64, taker.caller.user.lease.bytes_received, 100000));
     expect_goes_on(&stage);
     framed_stage_end(&stage);
@@ -142,7 +142,7 @@ Test(framed_parts, pieces_come_as_the_network_has_them)
     answer(&stage, 1, 30);
     fake_run(&stage.world, 0.0215); /* the header has come, and some of the rest */
     cr_assert(eq(uint, taker.parts, taker.n));
-    cr_assert(gt(sz, taker.n, 5));
+    cr_assert(lt(sz, 5, taker.n));
     cr_assert(eq(uint, taker.lasts, 0));
     fake_run(&stage.world, 1);
     expect_taken(&taker, 30);
@@ -187,7 +187,7 @@ Test(framed_parts, a_mebibyte_in_pieces_costs_no_memory_and_whole_it_does)
     answer(&stage, 2, MIB);
     fake_run(&stage.world, 1);
     cr_assert(eq(sz, whole.n, MIB));
-    cr_assert(gt(u64, testing_allocations(stage.world.t), allocations));
+    cr_assert(lt(u64, allocations, testing_allocations(stage.world.t)));
     framed_stage_end(&stage);
 }
 
@@ -339,7 +339,7 @@ Test(framed_parts, one_given_up_between_pieces_hears_no_more_and_the_next_gets_i
     fake_run(&stage.world, 1);
     answer(&stage, 1, 1000);
     fake_run(&stage.world, 0.045);
-    cr_assert(gt(sz, taker.n, 100));
+    cr_assert(lt(sz, 100, taker.n));
     cr_assert(eq(uint, taker.lasts, 0));
     size_t n = taker.n;
     pool_release(&taker.caller.user.lease, POOL_REUSE);
@@ -391,7 +391,7 @@ Test(framed_parts, who_listens_no_more_for_pieces_is_told_none)
     fake_run(&stage.world, 1);
     answer(&stage, 1, 1000);
     fake_run(&stage.world, 0.045);
-    cr_assert(gt(uint, taker.parts, 0));
+    cr_assert(lt(uint, 0, taker.parts));
     unsigned parts = taker.parts;
     cr_assert(eq(int, channel_watch(taker.caller.user.lease.channel, &wants_it_whole, 0), 0));
     fake_run(&stage.world, 1);
@@ -466,7 +466,7 @@ static void cut(size_t a, size_t b)
                 framed__in_pieces(&reader);
             if (found != FRAMED_PIECE)
                 continue;
-            cr_assert(gt(u32, frame.n_piece, 0));
+            cr_assert(lt(u32, 0, frame.n_piece));
             cr_assert(eq(int, memcmp(frame.payload, filled + taken, frame.n_piece), 0));
             taken += frame.n_piece;
             lasts += frame.is_last;

@@ -230,7 +230,7 @@ Test(link, it_lives_through_any_allocation_that_fails)
 
     while (live_through(nth))
         nth++;
-    cr_assert(gt(uint, nth, 1));
+    cr_assert(lt(uint, 1, nth));
 }
 
 /* ---- the owner ---- */

@@ -240,7 +240,7 @@ static void look(unsigned *by)
             cr_assert(ne(int, link_state(link), LINK_CLOSED));
     }
     while ((target = pool_next_target(pool, target)))
-        cr_assert(gt(int, pool_target_explain(target, text, sizeof text), 0));
+        cr_assert(lt(int, 0, pool_target_explain(target, text, sizeof text)));
 }
 
 static void on_transition(void *data, const struct pool_host *host, const struct link_transition *transition)
@@ -298,11 +298,11 @@ Test(pool_waiting, observers_delays_and_pickers_may_read_all_there_is)
     testing_peer_behave(peer, TESTING_ACCEPT);
     fake_run(&world, 1);
     cr_assert(eq(int, user.status, POOL_READY));
-    cr_assert(gt(uint, looks.by_transition, 0));
-    cr_assert(gt(uint, looks.by_target, 0));
+    cr_assert(lt(uint, 0, looks.by_transition));
+    cr_assert(lt(uint, 0, looks.by_target));
     cr_assert(eq(uint, looks.by_wait, 1));
     cr_assert(eq(uint, looks.by_delay, 1));
-    cr_assert(gt(uint, looks.by_picker, 0));
+    cr_assert(lt(uint, 0, looks.by_picker));
     cr_assert(eq(int, last, LINK_READY));
     pool_free(world.pool); /* shutdown is told as well */
     world.pool = NULL;
