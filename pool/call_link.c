@@ -256,12 +256,15 @@ static void note_silence(struct link *link, uint16_t sent_after)
 void call__stop_waiting(struct pool_call *call)
 {
     struct link *link = channel_link(call->lease.channel);
+    struct link_core *core = link__core(link);
     bool is_silent = call__state(call)->stage == CALL_SENT && !call->answer_size;
     uint16_t sent_after = call__state(call)->time_outs;
 
+    link__enter(core); /* it may have been the last of a link that was led away */
     call__give_back(call);
     if (is_silent)
         note_silence(link, sent_after);
+    link__leave(core);
 }
 
 void call__lost(struct pool_call *call)

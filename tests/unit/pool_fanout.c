@@ -400,6 +400,24 @@ Test(pool_fanout, a_call_given_up_by_the_user_counts_as_failed_and_nothing_is_to
     end();
 }
 
+/* Outside the loop a driver's clock goes on whenever the end of the turn is asked for: time is up before it has rung.
+ */
+Test(pool_fanout, one_given_up_outside_the_loop_may_find_time_up_and_the_last_link_led_away)
+{
+    begin(2, 2);
+    group.timeout = 1;
+    warm();
+    start();
+    fake_settle(&world);
+    fake_calls_going(NULL);
+    world.pool->core.driver->now += 1;
+    cr_assert(eq(int, pool_call_cancel(&calls[0]), 0)); /* the other holds the link alone now, which ends with it */
+    cr_assert(eq(int, calls[1].status, LINKPOOL_ETIMEDOUT));
+    fake_settle(&world);
+    expect(LINKPOOL_ETIMEDOUT, 0, 1);
+    end();
+}
+
 Test(pool_fanout, given_up_it_tells_nothing_and_leaves_nothing)
 {
     for (unsigned moment = 0; moment < 4; moment++) {
