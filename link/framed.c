@@ -122,7 +122,7 @@ static int on_ping(struct protocol_link *pl)
     int error;
 
     if (self->writer.first && self->pings != self->pongs)
-        return 0; /* one is under way, and the line is full: another would not get there sooner */
+        return LINKPOOL_EAGAIN; /* one is under way, and the line is full: another would not get there sooner */
     framed__put64(number, self->pings + 1);
     if (!(error = framed__say(pl, FRAMED_PING, 0, number, sizeof number)))
         self->pings++;

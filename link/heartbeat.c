@@ -350,7 +350,9 @@ static void ask(struct link *link)
     heartbeat->history.eased = link->owner->eased;
     if (!link__is_shared(link))
         tell_trust(link); /* it is lent to nobody until it has answered */
-    link->owner->protocol->ping(&link->protocol);
+    /* What was not asked is not answered: counted all the same, it would hide every later answer's round trip. */
+    if (link->owner->protocol->ping(&link->protocol) < 0 && link__is_shared(link) && heartbeat->owed)
+        heartbeat->owed--;
 }
 
 /* A peer that answers every probe too late is alive, but its exclusive link would never be lent again. */

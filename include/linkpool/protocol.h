@@ -82,9 +82,11 @@ struct protocol {
     /** Shared: some of an answer to it has come that was not delivered yet. NULL: what has come is what was delivered.
      */
     bool (*answering)(const struct protocol_channel *pc);
-    /** Ask for a sign of life; protocol_pong() follows. NULL: it has none, and no heartbeat. Of an exclusive link only
-     * while nobody holds it, so that the answer comes to idle_input(); until protocol_pong() it is not lent. Of a
-     * protocol that never calls that, other bytes are the answer, once the probe's time is up. */
+    /** Ask for a sign of life; protocol_pong() follows. Below 0: it was not asked, or the one before has still to go
+     * and stands for both (LINKPOOL_EAGAIN); a sign of life is awaited all the same. NULL: it has none, and no
+     * heartbeat. Of an exclusive link only while nobody holds it, so that the answer comes to idle_input(); until
+     * protocol_pong() it is not lent. Of a protocol that never calls that, other bytes are the answer, once the probe's
+     * time is up. */
     int (*ping)(struct protocol_link *pl);
     /** The link is going to be closed in order: say so, if there is something to say. NULL: nothing. */
     void (*leave)(struct protocol_link *pl);

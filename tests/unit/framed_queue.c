@@ -777,7 +777,7 @@ Test(framed_queue, on_a_clogged_link_one_ping_waits)
     framed_stage_open(&stage);
     fill(&stage, fillers);
     for (int i = 0; i < 10; i++)
-        cr_assert(eq(int, protocol_framed.ping(pl_of(&stage)), 0));
+        cr_assert(eq(int, protocol_framed.ping(pl_of(&stage)), i ? LINKPOOL_EAGAIN : 0));
     cr_assert(eq(u64, state_of(&stage)->pings, 1));
     read_on(&stage);
     fake_run(&stage.world, 0.1);

@@ -894,6 +894,19 @@ Test(pool_heartbeat, a_ping_that_says_no_is_one_that_is_not_answered)
     }
 }
 
+/* As above, on one that was asked at 10 in vain, and missed that answer at 15. */
+Test(pool_heartbeat, a_ping_that_says_no_hides_no_later_round_trip)
+{
+    start(true, &heartbeat_adaptive);
+    pinging.fails = true;
+    run_to(12);
+    pinging.fails = false;
+    pinging.delay = 1.25;
+    run_to(45);
+    PROBES(10, 20, 39.25);
+    fake_world_end(&w);
+}
+
 Test(pool_heartbeat, a_ping_may_end_its_link)
 {
     for (int shared = 0; shared < 2; shared++) {
