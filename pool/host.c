@@ -292,11 +292,17 @@ void pool__arm_idle_late(struct pool_host *host, double idle_since)
         pool__arm_host(host);
 }
 
+/* Links that nobody waits for: they are not opened before `keep_after`. */
+static bool is_kept_up(const struct pool_host *host)
+{
+    return host->start_asked || host->n_replacing || pool__kept_up(host);
+}
+
 void pool__arm_host(struct pool_host *host)
 {
     double due = idle_due(host), now = pool__now(pool__of(host)), other;
 
-    if (host->keep_after > now && host->keep_after < due && (host->start_asked || pool__kept_up(host)))
+    if (host->keep_after > now && host->keep_after < due && is_kept_up(host))
         due = host->keep_after;
     if (host->draining && host->drain_due >= now && host->drain_due < due)
         due = host->drain_due;
@@ -333,7 +339,7 @@ void pool__host_rang(struct pool_host *host)
         host->drain_due = INFINITY;
         end_all(host);
     }
-    if (host->keep_after <= now && (host->start_asked || pool__kept_up(host)))
+    if (host->keep_after <= now && is_kept_up(host))
         pool__want(&host->line);
     if (!is_kept(host) && host->line.n)
         host->unneeded_since = now; /* from the last of those in line on */
@@ -645,6 +651,7 @@ bool pool__is_replaced_first(struct link *link)
         return false;
     link->recycled_after = INFINITY;
     host->n_replacing++;
+    pool__arm_host(host);
     pool__want(&host->line);
     return true;
 }

@@ -116,6 +116,29 @@ Test(pool_replace, while_no_other_can_be_opened_it_is_lent_on)
     fake_world_end(&world);
 }
 
+/* Another of its links was lost just before: the next attempt for nobody who waits comes after a draw. */
+Test(pool_replace, while_attempts_are_spread_it_is_lent_on_and_is_replaced_after_that)
+{
+    struct fake_user users[4] = {0}, next = {0};
+
+    prepare();
+    world.backoff.reconnect_spread = 60; /* of which the draw is some seconds */
+    open_world();
+    for (int i = 0; i < 4; i++)
+        fake_hold(&world, &users[i], a); /* three, and one on the second */
+    fake_run(&world, 11);
+    cr_assert(eq(int, pool_host_recycle(host(), 1), 0));
+    testing_conn_cut(testing_peer_conn(peer, 1), LINK_RESET);
+    fake_run(&world, 2.1);
+    cr_assert(eq(uint, users[3].closed, 1));
+    cr_assert(eq(uint, testing_peer_attempts(peer), 2));
+    fake_run(&world, 10);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 3));
+    cr_assert(eq(int, fake_ask(&world, &next, a), POOL_READY));
+    cr_assert(ne(ptr, (void *)link_of(&next), (void *)link_of(&users[0])));
+    fake_world_end(&world);
+}
+
 Test(pool_replace, where_another_has_room_none_is_opened)
 {
     struct fake_user users[4] = {0}, next = {0};
