@@ -104,8 +104,7 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
         lease->status = LINKPOOL_ENOMEM; /* the next would meet the same */
     if (channel && options->max_uses && link->uses >= options->max_uses) {
         link->retire = LINK_USED_UP;
-        if (options->min_links)
-            pool__want(&pool__host_of(link)->line);
+        pool__want(&pool__host_of(link)->line); /* it may be one of those that are kept up */
     }
     if (link->place != PLACE_PARTIAL || link->retire || !link__has_room(link)) /* most: it stays where it is */
         pool__place(link); /* without a channel as well: its protocol has no room after all */

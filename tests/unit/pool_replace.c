@@ -319,3 +319,19 @@ Test(pool_replace, min_links_are_replaced_as_soon_as_they_take_no_more)
         fake_world_end(&world);
     }
 }
+
+/* What its picker keeps up is replaced as min_links are. */
+Test(pool_replace, a_used_up_link_that_a_picker_keeps_up_is_replaced_as_soon_as_it_takes_no_more)
+{
+    struct fake_user users[2] = {0};
+
+    prepare();
+    world.host.max_uses = 2;
+    open_world();
+    fake_target(&world, "db", &pool_round_robin, (const char *const[]){a}, 1);
+    fake_hold(&world, &users[0], "db");
+    cr_assert(eq(int, fake_ask(&world, &users[1], "db"), POOL_READY));
+    fake_run(&world, 1);
+    cr_assert(eq(uint, testing_peer_accepted(peer), 2));
+    fake_world_end(&world);
+}
