@@ -163,8 +163,8 @@ struct sim {
     uint64_t order, turns, events, actions;
     uint32_t serial;
     unsigned n_waiting, n_holding;
-    double jumped_at;                         /* the clock was set forward last then; before the jump */
-    double jumped_to;                         /* after it */
+    double jumped_at;  /* the clock was set forward last then; before the jump */
+    double jumped_to;  /* after it */
     double changed_at; /* the network, as the pool was told `changes` times */
     uint64_t changes;
     double longest;                           /* the longest time of any option so far */

@@ -1,4 +1,4 @@
 # file: link/lease.c
 # red: VB6 XH9
 # a part of an answer is said to be none
-/^enum pool_fate link__fate/,/^}/ s/^    if \(sent && answered\)$/    if (false)/
+s/is_answered\(channel, protocol\) \? POOL_PARTIAL : POOL_SENT_NO_ANSWER/POOL_SENT_NO_ANSWER/
