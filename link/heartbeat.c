@@ -20,10 +20,10 @@ static void tell_trust(struct link *link)
     link__core(link)->keeper->trusted(link);
 }
 
-/* One that is only waiting for its holders is still asked: they want to know. Where it is drained, they have a time. */
+/* One that is only waiting for its holders is still asked: they want to know. A drain with an end tells them. */
 static bool may_ask(const struct link *link)
 {
-    return link->owner->protocol->ping && link->retire != LINK_DRAINED && (link__is_shared(link) || !link__held(link));
+    return link->owner->protocol->ping && !link->is_unasked && (link__is_shared(link) || !link__held(link));
 }
 
 /* Is the time of a probe running? Of an exclusive link that goes on when other bytes came: see end_wait(). */

@@ -194,9 +194,10 @@ struct link {
     uint32_t turn;     /* of the driver, when it was given back; while opening, the keeper's */
     uint32_t uses;
     uint32_t
-        tells : 31; /* holders that have still to be told of their end: until then it is neither opened nor freed */
-    uint32_t is_judged : 1; /* draining: what is wrong with its peer has counted, and its end counts no more */
-    float recycled_after;   /* seconds since READY; see LINK_RECYCLED */
+        tells : 30; /* holders that have still to be told of their end: until then it is neither opened nor freed */
+    uint32_t is_judged : 1;  /* draining: what is wrong with its peer has counted, and its end counts no more */
+    uint32_t is_unasked : 1; /* a drain ends it in its time: it sends no probe any more */
+    float recycled_after;    /* seconds since READY; see LINK_RECYCLED */
     uint16_t bits;
     uint16_t age_draw; /* drawn at birth, of 65536: how much earlier than max_age it goes, and is asked */
     uint8_t place;     /* the keeper's: which list it is in */

@@ -132,7 +132,7 @@ static void reset_states(struct link *link)
     link__heartbeat_reset(link);
     link->uses = 0;
     link->retire = link->fault = LINK_NO_REASON;
-    link->is_judged = false;
+    link->is_judged = link->is_unasked = false;
     link->transport.fd = -1;
 }
 
@@ -367,10 +367,13 @@ static bool is_sent_away(const struct link *link)
     return is_fault((enum link_reason)link->retire);
 }
 
+static bool is_stable(const struct link *link)
+{
+    return link__now(link__core(link)) - link->since >= link->owner->terms->backoff.stable_after;
+}
+
 static enum link_kind_of_end kind_of(const struct link *link, enum link_reason reason)
 {
-    bool stable = link__now(link__core(link)) - link->since >= link->owner->terms->backoff.stable_after;
-
     if (link__is_opening(link))
         return was_ours(reason) && reason != LINK_UNEXPECTED_DATA ? LINK_END_QUIET : LINK_END_FAILURE;
     if (was_ours(reason) && (reason != LINK_UNEXPECTED_DATA || link->uses))
@@ -384,10 +387,10 @@ static enum link_kind_of_end kind_of(const struct link *link, enum link_reason r
     if (reason == LINK_CLOSED_BY_PEER) {
         bool unheld = link__held(link) == link__promised(link) && !link->fault;
         /* It has answered, or its holder had ended the other direction: an orderly end of an exchange. */
-        if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && stable))
+        if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && is_stable(link)))
             return LINK_END_QUIET;
     }
-    return stable ? LINK_END_LOSS : LINK_END_FAILURE;
+    return is_stable(link) ? LINK_END_LOSS : LINK_END_FAILURE;
 }
 
 static void lose_leases(struct link *link, enum link_reason reason, int system_errno)
@@ -547,6 +550,10 @@ void link__led_away(struct link *link, enum link_reason reason, const char *text
 
     if (!reason)
         reason = LINK_CLOSED_BY_PEER;
+    if (reason == LINK_CLOSED_BY_PEER && !is_left && !(link->bits & LINK_ANSWERED) && !is_stable(link)) {
+        reason = LINK_SENT_AWAY; /* a peer that shakes hands and leaves would be dialled in a circle */
+        text = "it left before it had answered anything";
+    }
     if (is_fault(reason) && !is_sent_away(link)) {
         transport_fail(&link->transport, reason, 0, text);
         if (is_left && core->keeper->sent_away) {

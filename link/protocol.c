@@ -29,11 +29,8 @@ ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n)
     if (link->bits & LINK_ENDING)
         return LINKPOOL_ELOST;
     got = link->owner->transport->readv(&link->transport, &part, 1);
-    if (got > 0) {
-        if (link__is_shared(link) && link__held(link))
-            link__set_bits(link, 0, LINK_ANSWERED);
+    if (got > 0)
         return got;
-    }
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return LINKPOOL_EAGAIN;
     if (got == 0)
@@ -148,7 +145,7 @@ int protocol_going(struct protocol_link *pl, bool (*processed)(const struct prot
     if (link__is_opening(link))
         return protocol_fail(pl, reason ? reason : LINK_CLOSED_BY_PEER, text ? text : "the peer is leaving");
     link__enter(link__core(link));
-    link__led_away(link, reason, text, reason && reason != LINK_CLOSED_BY_PEER && is_left(link, processed));
+    link__led_away(link, reason, text, is_left(link, processed));
     /* After that: those that are put back in line are not given it again. */
     if (processed && link__is_shared(link) && link__state(link) == LINK_DRAINING)
         deny(link, processed);
@@ -224,7 +221,8 @@ static int deliver(struct protocol_channel *pc, const struct said *said)
     link__enter(link__core(link));
     if (channel->state != CHANNEL_HELD)
         return link__leave_alive(link, attempt); /* given up meanwhile: swallowed */
-    link__set_bits(link, 0, LINK_ANSWERED);
+    if (said->what != SAID_PART || said->is_last) /* one that hangs up before the end has not answered */
+        link__set_bits(link, 0, LINK_ANSWERED);
     if (channel->lease)
         channel->lease->bytes_received += said->n;
     if (listens(channel->events, said))

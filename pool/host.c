@@ -208,6 +208,22 @@ static struct link *first_unneeded(struct pool_host *host)
     return NULL;
 }
 
+/* A drain without an end, or whose time has come, is bounded by nothing but its peer. */
+static bool drains_in_time(const struct pool_host *host)
+{
+    return (host->draining && host->drain_due < INFINITY) || link__node_is_set(&pool__of(host)->drain_timer);
+}
+
+static void let_finish(struct link *link, bool is_unasked)
+{
+    if (!link->retire)
+        pool__retire(link, LINK_DRAINED);
+    if (link->is_unasked == is_unasked)
+        return;
+    link->is_unasked = is_unasked;
+    link__heartbeat_sooner(link);
+}
+
 /* Ending a link leads back here: once is enough, however many there are. */
 void pool__close_unneeded(struct pool_host *host)
 {
@@ -222,8 +238,8 @@ void pool__close_unneeded(struct pool_host *host)
         link__part(link, LINK_DRAINED);
     for (int place = PLACE_PARTIAL; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE (host->lists[place], link, next)
-            if (link__state(link) == LINK_READY && link__held(link) && !link->retire)
-                pool__retire(link, LINK_DRAINED); /* the drain's own time is what bounds it */
+            if (link__state(link) == LINK_READY && link__held(link))
+                let_finish(link, drains_in_time(host));
     if ((link = host->lists[PLACE_RESTING]) && !link->tells) {
         link__stop(link, LINK_STOPPED);
         link__free(link);

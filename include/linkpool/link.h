@@ -66,7 +66,8 @@ enum link_reason {
     LINK_NO_DESCRIPTORS,   /* the process or the system has none left */
     LINK_NO_MEMORY,
     LINK_STOPPED,   /* link_stop(), link_free(), pool_free(), or nobody waited for the attempt any more */
-    LINK_SENT_AWAY, /* the peer took leave of it and said that something is wrong; link_last_reason() has its words */
+    LINK_SENT_AWAY, /* the peer took leave of it and said that something is wrong, or before it had answered anything;
+                       link_last_reason() has its words */
     LINK_REASONS
 };
 

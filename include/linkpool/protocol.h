@@ -123,8 +123,10 @@ int protocol_set_room(struct protocol_link *pl, unsigned channels);
  * The link is led away: it takes no new channels, those out may finish within drain_timeout, and then it ends. May be
  * called again, to deny more of them, or to give a cause.
  *
- * @param processed  those that it denies end now, as safe to repeat; NULL: it denies none.
- * @param reason     LINK_NO_REASON or LINK_CLOSED_BY_PEER: the peer leaves, and nothing is wrong. LINK_SENT_AWAY, or
+ * @param processed  those that it denies end now, as safe to repeat; it may be asked more than once of each; NULL: it
+ *                   denies none.
+ * @param reason     LINK_NO_REASON or LINK_CLOSED_BY_PEER: the peer leaves, and nothing is wrong; but of a link that
+ *                   is not stable yet, has answered nothing and keeps nobody it is LINK_SENT_AWAY. That, or
  *                   another fault: that counts as a failure of the host's from now on; how the link ends then says
  *                   nothing more. LINK_USED_UP, or another end of ours: we leave.
  * @param text       the peer's words on a fault; copied; may be NULL.

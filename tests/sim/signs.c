@@ -84,7 +84,7 @@ void signs__check(struct sim *s, const struct link *link, const struct seen_link
         return;
     if (link__is_shared(link)) /* what we wrote is no sign of life */
         HOLDS(s, link__heartbeat(link)->heard_at <= later(seen->heard_at, seen->ready_at));
-    if (link->retire == LINK_DRAINED || policy->interval <= 0 || (!link__is_shared(link) && link__held(link)))
+    if (link->is_unasked || policy->interval <= 0 || (!link__is_shared(link) && link__held(link)))
         return;
     HOLDS(s, link__node_is_set(&link->timer) && link->timer.due <= link__heartbeat_due(link) + slack);
     HOLDS(s, now <= silent_since(s, link, seen) + longest_silence(policy, 1) + slack);

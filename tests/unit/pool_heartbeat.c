@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/fakes/framed_stage.h"
 #include "tests/fakes/pinging.h"
 #include "tests/fakes/world.h"
 
@@ -1723,5 +1724,55 @@ Test(pool_heartbeat, whatever_happens_no_holder_reads_an_answer)
     for (uint64_t seed = 1; seed <= 150; seed++) {
         play(seed, false);
         play(seed, true);
+    }
+}
+
+/* ---- links that are only waiting for their holders ---- */
+
+static void recycle(struct framed_stage *stage)
+{
+    cr_assert(eq(int, pool_host_recycle(fake_host(&stage->world, framed_address), 0), 0));
+}
+
+static void drain_host(struct framed_stage *stage)
+{
+    cr_assert(eq(int, pool_host_drain(fake_host(&stage->world, framed_address), INFINITY), 0));
+}
+
+static void drain_pool(struct framed_stage *stage)
+{
+    cr_assert(eq(int, pool_drain(stage->world.pool, INFINITY, NULL, NULL), 0));
+}
+
+static void drain_longer(struct framed_stage *stage)
+{
+    cr_assert(eq(int, pool_host_drain(fake_host(&stage->world, framed_address), 1000), 0));
+    fake_run(&stage->world, 1);
+    drain_host(stage);
+}
+
+static void remove_target(struct framed_stage *stage)
+{
+    pool_target_remove(fake_target(&stage->world, "gone", &pool_round_robin, (const char *const[]){framed_address}, 1));
+}
+
+Test(pool_heartbeat, a_held_link_that_goes_without_an_end_is_asked_until_then)
+{
+    static void (*const ways[])(struct framed_stage *) = {recycle, drain_host, drain_pool, drain_longer, remove_target};
+
+    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct framed_caller caller = {0};
+        struct framed_stage stage;
+        framed_stage_begin(&stage);
+        stage.server.holds = true;
+        framed_stage_open(&stage);
+        cr_assert(eq(int, framed_call(&stage, &caller, "x"), 0));
+        fake_settle(&stage.world);
+        ways[i](&stage);
+        testing_peer_cut(stage.server.peer, LINK_TIMED_OUT);
+        fake_run(&stage.world, 30);
+        cr_assert(eq(uint, caller.user.closed, 1), "way %u", i);
+        cr_assert(eq(int, caller.user.lease.reason, LINK_HEARTBEAT_LOST));
+        framed_stage_end(&stage);
     }
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "link/framed_wire.h"
 #include "link/internal.h"
 #include "tests/fakes/calls.h"
 #include "tests/fakes/framed_stage.h"
@@ -439,4 +440,57 @@ Test(pool_leaving, what_is_kept_up_is_begun_after_a_draw_from_the_notice_on)
         cr_assert(eq(uint, stats().links[LINK_DRAINING], 1)); /* long before the old one is over */
         framed_stage_end(&stage);
     }
+}
+
+/* ---- peers that shake hands, and serve nobody ---- */
+
+/* Somebody calls again as soon as he is told, for ten seconds, and the server does its worst as soon as it can. */
+static unsigned dialled_in_ten_seconds(void (*worst)(void), bool asks)
+{
+    unsigned n;
+
+    begin(1);
+    for (double end = testing_now(stage.world.t) + 10; testing_now(stage.world.t) < end;) {
+        memset(&first, 0, sizeof first);
+        first.user.lease.flags = POOL_WAIT_FOR_READY;
+        fake_ask(&stage.world, &first.user, framed_address);
+        fake_run(&stage.world, 0.01);
+        if (asks && first.user.lease.channel)
+            framed_send(&first, "x", 1);
+        fake_run(&stage.world, 0.01);
+        if (stage.server.session)
+            worst();
+        fake_run(&stage.world, 0.01);
+        if (first.user.lease.channel)
+            fake_give_back(&first.user);
+        else
+            pool_cancel(&first.user.lease);
+    }
+    n = testing_peer_accepted(stage.server.peer);
+    framed_stage_end(&stage);
+    return n;
+}
+
+static void leave_at_once(void)
+{
+    framed_session_goaway(stage.server.session, 0, FRAMED_NO_ERROR, "");
+}
+
+static void leave_in_two_notices(void)
+{
+    framed_session_goaway(stage.server.session, UINT32_MAX, FRAMED_NO_ERROR, "");
+    framed_session_goaway(stage.server.session, 0, FRAMED_NO_ERROR, "");
+}
+
+static void hang_up_within_an_answer(void)
+{
+    framed_session_frame(stage.server.session, 100, FRAMED_ANSWER, 0, 0, 1, "part of it", 10);
+    testing_peer_cut(stage.server.peer, LINK_CLOSED_BY_PEER);
+}
+
+Test(pool_leaving, who_serves_nobody_is_not_dialled_in_a_circle)
+{
+    cr_assert(le(uint, dialled_in_ten_seconds(leave_at_once, false), 20));
+    cr_assert(le(uint, dialled_in_ten_seconds(leave_in_two_notices, false), 20));
+    cr_assert(le(uint, dialled_in_ten_seconds(hang_up_within_an_answer, true), 20));
 }

@@ -291,6 +291,7 @@ Test(review_link, a_winner_that_the_leaving_peer_denies_is_not_given_the_leaving
     protocol.start = keep_attempt;
     struct testing_peer *peer = begin_with(protocol, 1);
     fake_hold(&world, &users[0], a);
+    users[1].lease.flags = POOL_WAIT_FOR_READY; /* for the peer has answered nothing yet */
     cr_assert(eq(int, fake_ask(&world, &users[1], a), POOL_PENDING));
     fake_settle(&world);
     fake_give_back(&users[0]);
