@@ -74,7 +74,8 @@ struct pool_call {
  *         LINKPOOL_EFULL with POOL_BOUND_CALL_BYTES; LINKPOOL_EOPTION: the protocol carries no messages;
  *         LINKPOOL_ESTATE: it is under way already, and untouched; LINKPOOL_EINVAL: no `done`, not exactly one of
  *         `to`, `host` and `target`, one of another pool, no bytes of a request that has some, unknown flags, or a
- *         timeout out of range.
+ *         timeout out of range; and what the protocol says of a request that it does not take (of `framed` see
+ *         framed_protocol()), which may come as the outcome as well.
  */
 int pool_call(struct pool *pool, struct pool_call *call);
 
