@@ -5,6 +5,7 @@ BUILD   ?= build
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
+MANDIR  ?= $(PREFIX)/share/man
 B        = $(BUILD)/$(KIND)
 VERSION  = 0.1.0
 MAKEFLAGS += --no-print-directory
@@ -279,16 +280,18 @@ demo: ## three backends, lbproxy and real requests, one backend killed; installs
 # ---- install ----
 
 INCLUDES = $(DESTDIR)$(PREFIX)/include/linkpool
-install: lib ## the library and its headers to PREFIX, under DESTDIR
-	mkdir -p $(INCLUDES) $(DESTDIR)$(LIBDIR)/pkgconfig
+install: lib ## the library, its headers and the page of the wire form to PREFIX, under DESTDIR
+	mkdir -p $(INCLUDES) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man7
 	install -m 644 include/linkpool/*.h $(INCLUDES)
 	install -m 644 $(B)/liblinkpool.a $(B)/liblinkpool.so.0 $(DESTDIR)$(LIBDIR)
 	ln -sf liblinkpool.so.0 $(DESTDIR)$(LIBDIR)/liblinkpool.so
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|; s|@VERSION@|$(VERSION)|' include/linkpool.pc.in \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/linkpool.pc
+	install -m 644 docs/linkpool-framed.7 $(DESTDIR)$(MANDIR)/man7
 uninstall: ## what install put there
 	rm -rf $(INCLUDES)
-	rm -f $(DESTDIR)$(LIBDIR)/liblinkpool.* $(DESTDIR)$(LIBDIR)/pkgconfig/linkpool.pc
+	rm -f $(DESTDIR)$(LIBDIR)/liblinkpool.* $(DESTDIR)$(LIBDIR)/pkgconfig/linkpool.pc \
+	    $(DESTDIR)$(MANDIR)/man7/linkpool-framed.7
 clean: ## all that was built
 	rm -rf $(BUILD)
 help: ## this list

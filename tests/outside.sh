@@ -16,6 +16,8 @@ flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wshadow -Werror ${CFLAG
 dynamic=$(pkg-config --define-prefix --libs linkpool)
 static=$(pkg-config --define-prefix --static --libs linkpool | sed 's/-llinkpool/-l:liblinkpool.a/')
 
+test -f "$stage/usr/share/man/man7/linkpool-framed.7" # which framed.h names
+
 # program NAME SOURCE...
 program()
 {
