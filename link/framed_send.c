@@ -34,6 +34,7 @@ int framed__flush(struct protocol_link *pl)
     ssize_t sent;
     int n;
 
+    self->stuck = false; /* also where all that waited was taken back meanwhile */
     while ((n = framed__gather(&self->writer, parts, PARTS))) {
         sent = protocol_write(pl, parts, n);
         self->stuck = sent == LINKPOOL_EAGAIN;

@@ -218,6 +218,34 @@ Test(framed_queue, a_request_given_up_before_it_went_never_goes)
     framed_stage_end(&stage);
 }
 
+/* The socket took whole frames, and is full. */
+Test(framed_queue, once_the_only_one_in_line_was_given_up_the_next_goes_when_there_is_room)
+{
+    struct framed_caller fillers[2] = {0}, given_up = {0}, next = {0};
+    struct framed_stage stage;
+
+    begin(&stage, 2000);
+    framed_stage_open(&stage);
+    framed_hold(&stage, &fillers[0]);
+    stop_reading(&stage);
+    framed_hold(&stage, &fillers[1]);
+    for (int i = 0; i < 2; i++)
+        cr_assert(eq(int, framed_send(&fillers[i], bytes, 1000 - FRAMED_HEAD), 0));
+    fake_settle(&stage.world);
+    cr_assert(eq(ptr, state_of(&stage)->writer.first, NULL));
+    cr_assert(eq(int, framed_call(&stage, &given_up, "no"), 0));
+    fake_settle(&stage.world);
+    cr_assert(ne(ptr, state_of(&stage)->writer.first, NULL));
+    cr_assert(eq(int, pool_release(&given_up.user.lease, POOL_DISCARD), 0));
+    read_on(&stage);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, framed_call(&stage, &next, "yes"), 0));
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, stage.server.n_asked, 3));
+    cr_assert(eq(str, stage.server.asked[2].text, "yes"));
+    framed_stage_end(&stage);
+}
+
 Test(framed_queue, one_of_which_some_has_gone_goes_on_and_is_then_cancelled)
 {
     static struct framed_caller fillers[10], caller;
