@@ -36,6 +36,8 @@ static int on_hello_ack(struct protocol_link *pl, const struct framed_frame *fra
     }
     self->introduced = true;
     self->peer_payload = framed__get32(frame->payload + 4);
+    if (self->peer_payload > UINT32_MAX - FRAMED_HEAD)
+        self->peer_payload = UINT32_MAX - FRAMED_HEAD; /* a frame's own size is counted in 32 bits */
     self->reader.allowed = AFTER_ACK;
     if (protocol_set_room(pl, framed__get32(frame->payload + 8)))
         return LINKPOOL_ELOST;

@@ -1,9 +1,9 @@
 /* framed_send.c - what goes out on a framed link: requests, and frames about the link itself.
  *
- * Small frames are gathered, and what one turn of the loop brings leaves in one write: at the end of on_input() what
- * holders send from within their callbacks, at the end of the turn the rest. Large ones the socket takes from where
- * they lie. What it does not take is copied, within bounds; who would go beyond them is refused, waits in line, and is
- * told when there is room: the oldest first, and nobody passes one who waits. */
+ * Small frames are gathered, and what one turn of the loop brings leaves in one write at its end, or sooner where that
+ * is much, or room to write has come. Large ones the socket takes from where they lie. What it does not take is copied,
+ * within bounds; who would go beyond them is refused, waits in line, and is told when there is room: the oldest first,
+ * and nobody passes one who waits. */
 #include <utlist.h>
 
 #include "link/framed_link.h"

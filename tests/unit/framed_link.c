@@ -140,6 +140,23 @@ Test(framed_link, a_request_is_no_larger_than_the_peer_takes)
     framed_stage_end(&stage);
 }
 
+/* Frames are counted in 32 bits, their headers too, whatever a peer says that it takes. */
+Test(framed_link, a_request_is_no_larger_than_a_frame_can_be)
+{
+    struct framed_caller caller = {0};
+    struct framed_stage stage;
+
+    framed_stage_begin(&stage);
+    stage.server.calls.max_payload = UINT32_MAX;
+    framed_stage_open(&stage);
+    framed_hold(&stage, &caller);
+    cr_assert(eq(int, framed_send(&caller, "", UINT32_MAX), LINKPOOL_EINVAL));
+    cr_assert(eq(int, framed_send(&caller, "", 0), 0));
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, caller.answers, 1));
+    framed_stage_end(&stage);
+}
+
 Test(framed_link, an_answer_is_no_larger_than_we_take)
 {
     struct framed_caller caller = {0};
