@@ -1,6 +1,5 @@
-/* host.c - the pool's entry for one endpoint: its links in their lists, its state, its coming and going. */
+/* host.c - the pool's entry for one endpoint: its coming and going, its times, its state, its options. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -270,8 +269,7 @@ bool pool__enough_last(const struct pool_host *host, unsigned live, unsigned eno
     return true;
 }
 
-/* Would one less be too few? */
-static bool is_exempt(const struct pool_host *host)
+bool pool__one_less_is_too_few(const struct pool_host *host)
 {
     unsigned kept_up = pool__kept_up(host);
 
@@ -283,7 +281,8 @@ static void close_idle(struct pool_host *host)
     double timeout = pool__options(host)->idle_timeout, now = pool__now(pool__of(host));
     struct link *coldest;
 
-    while (timeout > 0 && (coldest = pool__coldest(host)) && coldest->idle_since + timeout <= now && !is_exempt(host))
+    while (timeout > 0 && (coldest = pool__coldest(host)) && coldest->idle_since + timeout <= now &&
+           !pool__one_less_is_too_few(host))
         link__end(coldest, LINK_IDLE_TIMEOUT, 0);
 }
 
@@ -365,7 +364,7 @@ void pool__host_rang(struct pool_host *host)
         pool__arm_host(host);
 }
 
-/* ---- links in their lists ---- */
+/* ---- its links ---- */
 
 struct link *pool__link_new(struct pool_host *host)
 {
@@ -376,131 +375,6 @@ struct link *pool__link_new(struct pool_host *host)
         host->n_memory++;
     }
     return link;
-}
-
-static enum pool_place place_of(const struct link *link)
-{
-    if (link->bits & LINK_ENDING)
-        return PLACE_NONE;
-    switch (link__state(link)) {
-    case LINK_CONNECTING:
-    case LINK_HANDSHAKING:
-        return PLACE_OPENING;
-    case LINK_READY:
-        if (link->retire || (link__held(link) && !link__has_room(link)))
-            return PLACE_BUSY;
-        if (link__held(link))
-            return PLACE_PARTIAL;
-        return link__has_room(link) && !link__is_suspect(link) ? PLACE_IDLE : PLACE_RESERVE;
-    case LINK_RESETTING:
-    case LINK_DRAINING:
-        return PLACE_BUSY;
-    case LINK_BACKOFF:
-    case LINK_OFFLINE:
-        return PLACE_RESTING;
-    default:
-        return PLACE_NONE;
-    }
-}
-
-static bool is_idle(const struct link *link)
-{
-    return link->place == PLACE_IDLE || link->place == PLACE_RESERVE;
-}
-
-void pool__unlist(struct link *link)
-{
-    struct pool_host *host = pool__host_of(link);
-
-    if (link->place == PLACE_NONE)
-        return;
-    DL_DELETE(host->lists[link->place], link);
-    host->n_idle -= is_idle(link);
-    link->place = PLACE_NONE;
-}
-
-/* The latest used first: nearly always the very first, but for one that comes from the reserve, whose place is looked
- * for from both ends. */
-static void place_idle(struct pool_host *host, struct link *link)
-{
-    struct link **list = &host->lists[PLACE_IDLE], *colder = *list, *hotter = colder ? colder->prev : NULL;
-
-    while (colder && colder->idle_since > link->idle_since && hotter->idle_since <= link->idle_since) {
-        colder = colder->next;
-        hotter = hotter->prev;
-    }
-    if (!colder || colder->idle_since <= link->idle_since)
-        DL_PREPEND_ELEM(*list, colder, link);
-    else
-        DL_APPEND_ELEM(*list, hotter, link);
-}
-
-/* Does it stay before one that comes to the list? Those that have missed an answer are after all others. */
-static bool stays_before(const struct link *other, const struct link *link, bool in_turn)
-{
-    if (link__is_suspect(link) != link__is_suspect(other))
-        return link__is_suspect(link);
-    return in_turn || other->id < link->id;
-}
-
-/* The oldest first; where links are to be spread, in turn. From the end, where the youngest are. */
-static void place_partial(struct pool_host *host, struct link *link)
-{
-    struct link **list = &host->lists[PLACE_PARTIAL], *before = *list ? (*list)->prev : NULL;
-    bool in_turn = pool__options(host)->spread_links;
-
-    while (before && !stays_before(before, link, in_turn))
-        before = before == *list ? NULL : before->prev;
-    if (before)
-        DL_APPEND_ELEM(*list, before, link);
-    else
-        DL_PREPEND(*list, link);
-}
-
-void pool__place_anew(struct link *link)
-{
-    pool__unlist(link);
-    pool__place(link);
-}
-
-struct link *pool__last_resort(const struct pool_host *host)
-{
-    struct link *link;
-
-    DL_FOREACH (host->lists[PLACE_RESERVE], link)
-        if (link__has_room(link))
-            return link;
-    return NULL;
-}
-
-struct link *pool__coldest(const struct pool_host *host)
-{
-    struct link *coldest = host->lists[PLACE_IDLE] ? host->lists[PLACE_IDLE]->prev : NULL, *link;
-
-    DL_FOREACH (host->lists[PLACE_RESERVE], link)
-        if (!coldest || link->idle_since < coldest->idle_since)
-            coldest = link;
-    return coldest;
-}
-
-void pool__place(struct link *link)
-{
-    struct pool_host *host = pool__host_of(link);
-    enum pool_place place = place_of(link);
-
-    if (link->place == place)
-        return;
-    pool__unlist(link);
-    link->place = (uint8_t)place;
-    if (place == PLACE_NONE)
-        return;
-    if (place == PLACE_IDLE)
-        place_idle(host, link);
-    else if (place == PLACE_PARTIAL)
-        place_partial(host, link);
-    else
-        DL_PREPEND(host->lists[place], link);
-    host->n_idle += is_idle(link);
 }
 
 /* ---- its state ---- */
@@ -621,92 +495,7 @@ int pool_host_drain(struct pool_host *host, double timeout)
     return 0;
 }
 
-/* ---- make before break ---- */
-
-void pool__replaced_no_more(struct link *link)
-{
-    if (!pool__is_to_be_replaced(link))
-        return;
-    pool__host_of(link)->n_replacing--;
-    link__set_bits(link, LINK_RECYCLED, 0);
-}
-
-static bool another_has_room(const struct pool_host *host, const struct link *but)
-{
-    const struct link *link;
-
-    for (int place = PLACE_IDLE; place <= PLACE_PARTIAL; place++)
-        DL_FOREACH (host->lists[place], link)
-            if (link != but && link__has_room(link) && !pool__is_to_be_replaced(link))
-                return true;
-    return false;
-}
-
-/* Whoever comes while the next one is opened would wait for it: several use this one, and no other has room; or it is
- * one of those that are kept up. */
-static bool would_be_missed(const struct link *link)
-{
-    const struct pool_host *host = pool__host_of(link);
-
-    return (link__is_shared(link) && link__held(link) && !another_has_room(host, link)) || is_exempt(host);
-}
-
-static bool has_room_for_one_more(const struct pool_host *host)
-{
-    const struct pool *pool = pool__of(host);
-
-    return pool__sockets(host) < pool__options(host)->max_links && pool->n_links < pool->options.max_links &&
-           host->n_replacing < UINT8_MAX;
-}
-
-bool pool__is_replaced_first(struct link *link)
-{
-    struct pool_host *host = pool__host_of(link);
-
-    if (host->draining || pool__of(host)->draining || !would_be_missed(link) || !has_room_for_one_more(host))
-        return false;
-    link->recycled_after = INFINITY;
-    host->n_replacing++;
-    pool__arm_host(host);
-    pool__want(&host->line);
-    return true;
-}
-
-void pool__replaced(struct pool_host *host)
-{
-    struct link *oldest = NULL, *link;
-
-    if (!host->n_replacing)
-        return;
-    for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
-        DL_FOREACH (host->lists[place], link)
-            if (pool__is_to_be_replaced(link) && (!oldest || link->id < oldest->id))
-                oldest = link;
-    if (oldest)
-        pool__retire(oldest, LINK_DRAINED);
-}
-
-int pool_host_recycle(struct pool_host *host, double rate)
-{
-    struct link *link, *next;
-    double due = pool__now(pool__of(host));
-
-    if (!(rate >= 0))
-        return LINKPOOL_EINVAL;
-    link__enter(&pool__of(host)->core);
-    for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
-        DL_FOREACH_SAFE (host->lists[place], link, next) {
-            if (link__state(link) == LINK_DRAINING)
-                continue;
-            pool__replaced_no_more(link);
-            if (rate > 0)
-                link__retire_at(link, due += 1 / rate);
-            else
-                pool__retire(link, LINK_DRAINED);
-        }
-    link__leave(&pool__of(host)->core);
-    return 0;
-}
+/* ---- its options ---- */
 
 static void bound_room(struct link *link)
 {

@@ -281,7 +281,6 @@ static inline bool pool__is_down(const struct pool_host *host)
 {
     return host->draining || ((host->failed || host->n[LINK_OFFLINE]) && !pool__has_ready(host));
 }
-void pool__place_anew(struct link *link); /* in its list too: it is another's turn, or its trust has changed */
 struct link *pool__last_resort(const struct pool_host *host); /* of the reserve, one with room; or NULL */
 static inline void pool__won_no_more(const struct pool_claim *claim)
 {
@@ -296,7 +295,6 @@ static inline struct link *pool__free_link(const struct pool_host *host) /* a li
         return partial;
     return idle || !host->lists[PLACE_RESERVE] ? idle : pool__last_resort(host);
 }
-struct link *pool__coldest(const struct pool_host *host); /* longest without a lease, or NULL */
 
 /* pool.c */
 extern const struct link_keeper pool__keeper;
@@ -347,15 +345,30 @@ void pool__host_changed(
     struct pool_host *host); /* its links have changed: tell its targets, and those who wait when it went down */
 void pool__host_rang(struct pool_host *host);
 struct link *pool__link_new(struct pool_host *host);
-void pool__place(struct link *link); /* puts a link in the list where it belongs */
 void pool__arm_host(struct pool_host *host);
 void pool__see_host(struct pool_host *host); /* is it still needed, is its drain done? */
 void pool__close_unneeded(struct pool_host
         *host); /* draining, or left by its last target: what nobody holds ends, what is held ends at its return */
-void pool__unlist(struct link *link);
 void pool__retire(struct link *link, enum link_reason reason); /* it ends once nobody holds it */
 bool pool__enough_last(const struct pool_host *host, unsigned live,
     unsigned enough); /* of so many links, of which those that will not be lent again keep nothing up */
+bool pool__one_less_is_too_few(const struct pool_host *host); /* of its links, for what is kept up */
+void pool__host_times(struct pool_host *host);                /* its links' times, after its options have changed */
+void pool__arm_idle_late(struct pool_host *host, double idle_since);
+static inline void pool__arm_idle(
+    struct pool_host *host, double idle_since) /* a link fell idle: timers that are set are early enough */
+{
+    if (!link__node_is_set(&host->coldest) || !link__node_is_set(&host->timer))
+        pool__arm_idle_late(host, idle_since);
+}
+
+/* places.c; see pool__last_resort() as well */
+void pool__place(struct link *link);      /* puts a link in the list where it belongs */
+void pool__place_anew(struct link *link); /* in its list too: it is another's turn, or its trust has changed */
+void pool__unlist(struct link *link);
+struct link *pool__coldest(const struct pool_host *host); /* longest without a lease, or NULL */
+
+/* recycle.c */
 bool pool__is_replaced_first(
     struct link *link); /* to be recycled: it is lent on until another is up; false: it is not */
 static inline bool pool__is_to_be_replaced(const struct link *link)
@@ -364,14 +377,6 @@ static inline bool pool__is_to_be_replaced(const struct link *link)
 }
 void pool__replaced(struct pool_host *host);    /* another is up */
 void pool__replaced_no_more(struct link *link); /* it ends anyhow */
-void pool__host_times(struct pool_host *host);  /* its links' times, after its options have changed */
-void pool__arm_idle_late(struct pool_host *host, double idle_since);
-static inline void pool__arm_idle(
-    struct pool_host *host, double idle_since) /* a link fell idle: timers that are set are early enough */
-{
-    if (!link__node_is_set(&host->coldest) || !link__node_is_set(&host->timer))
-        pool__arm_idle_late(host, idle_since);
-}
 
 /* line.c */
 void pool__line_init(struct pool_line *line, struct pool_host *host, struct pool_target *target);
