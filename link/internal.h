@@ -25,8 +25,7 @@ struct link_core {
     struct link_heap timers;
     double alarm;   /* asked of the driver; INFINITY: none */
     unsigned depth; /* calls and callbacks of ours under way that may free */
-    unsigned
-        hooks; /* hooks of protocols under way that may run inside the user's calls: no holder is called from them */
+    unsigned hooks; /* of protocols, under way, that may run inside the user's calls: no holder is called from them */
     bool later_asked;
     struct link_shared *gathering; /* utlist: links whose protocol has something to write at the end of this turn */
     struct link *dead;             /* freed; memory goes when depth is 0 and each holder has been told */
@@ -39,8 +38,8 @@ struct link_core {
 };
 
 enum {
-    LINK_NODE_LINK = 0
-}; /* kinds of timer nodes above are the keeper's */
+    LINK_NODE_LINK = 0 /* kinds of timer nodes above are the keeper's */
+};
 
 void link__core_init(
     struct link_core *core, struct driver *driver, const struct linkpool_env *env, const struct link_keeper *keeper);
@@ -193,8 +192,7 @@ struct link {
     double idle_since; /* when the last lease ended */
     uint32_t turn;     /* of the driver, when it was given back; while opening, the keeper's */
     uint32_t uses;
-    uint32_t
-        tells : 30; /* holders that have still to be told of their end: until then it is neither opened nor freed */
+    uint32_t tells : 30;     /* holders still to be told of their end: until then it is neither opened nor freed */
     uint32_t is_judged : 1;  /* draining: what is wrong with its peer has counted, and its end counts no more */
     uint32_t is_unasked : 1; /* a drain ends it in its time: it sends no probe any more */
     float recycled_after;    /* seconds since READY; see LINK_RECYCLED */
@@ -432,7 +430,12 @@ static inline void link__set_bits(struct link *link, unsigned clear, unsigned ad
 
 /* within link/ */
 int link__leave_alive(
-    struct link *link, uint64_t attempt);                 /* link__leave(); 0, or LINKPOOL_ELOST: its attempt is over */
+    struct link *link, uint64_t attempt); /* link__leave(); 0, or LINKPOOL_ELOST: its attempt is over */
+bool link__was_ours(enum link_reason reason);
+bool link__is_fault(enum link_reason reason);     /* neither ours nor an orderly leave of the peer's */
+bool link__has_served(const struct link *link);   /* it has answered somebody, or lasted */
+bool link__is_sent_away(const struct link *link); /* its peer has said that something is wrong */
+enum link_kind_of_end link__kind_of_end(const struct link *link, enum link_reason reason); /* if it ended now */
 enum link_reason link__what_is_unread(struct link *link); /* an unread end of file is not unread bytes: says which */
 static inline struct link_stream *link__stream_of(struct channel *channel)
 {

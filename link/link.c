@@ -331,68 +331,6 @@ void link__watch(struct link *link, unsigned interest)
 
 /* ---- ending ---- */
 
-static bool was_ours(enum link_reason reason)
-{
-    switch (reason) {
-    case LINK_UNEXPECTED_DATA:
-    case LINK_IDLE_TIMEOUT:
-    case LINK_TOO_OLD:
-    case LINK_USED_UP:
-    case LINK_DRAINED:
-    case LINK_DISCARDED:
-    case LINK_MADE_ROOM:
-    case LINK_STOPPED:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Seconds: a link that ends sooner, by no wish of ours and before anybody used it, is a failure even where the policy
- * takes READY for proof. A peer that hangs up at once, or speaks unasked, would be dialled in a circle. */
-static const double least_life = 0.1;
-
-static bool died_unused(const struct link *link)
-{
-    return link__now(link__core(link)) - link->since < least_life && link->uses == link__promised(link);
-}
-
-static bool is_fault(enum link_reason reason)
-{
-    return reason && reason != LINK_CLOSED_BY_PEER && !was_ours(reason);
-}
-
-static bool is_sent_away(const struct link *link)
-{
-    return is_fault((enum link_reason)link->retire);
-}
-
-static bool is_stable(const struct link *link)
-{
-    return link__now(link__core(link)) - link->since >= link->owner->terms->backoff.stable_after;
-}
-
-static enum link_kind_of_end kind_of(const struct link *link, enum link_reason reason)
-{
-    if (link__is_opening(link))
-        return was_ours(reason) && reason != LINK_UNEXPECTED_DATA ? LINK_END_QUIET : LINK_END_FAILURE;
-    if (was_ours(reason) && (reason != LINK_UNEXPECTED_DATA || link->uses))
-        return LINK_END_QUIET;
-    if (is_sent_away(link))
-        return link->is_judged ? LINK_END_QUIET : LINK_END_FAILURE;
-    if (died_unused(link))
-        return LINK_END_FAILURE;
-    if (link__state(link) == LINK_DRAINING)
-        return LINK_END_QUIET; /* that it goes was known, and how it does says nothing of the next one */
-    if (reason == LINK_CLOSED_BY_PEER) {
-        bool unheld = link__held(link) == link__promised(link) && !link->fault;
-        /* It has answered, or its holder had ended the other direction: an orderly end of an exchange. */
-        if (link->bits & (LINK_ANSWERED | LINK_SHUT) || (unheld && is_stable(link)))
-            return LINK_END_QUIET;
-    }
-    return is_stable(link) ? LINK_END_LOSS : LINK_END_FAILURE;
-}
-
 static void lose_leases(struct link *link, enum link_reason reason, int system_errno)
 {
     if (link__is_shared(link)) {
@@ -410,7 +348,7 @@ static void say_goodbye(struct link *link, enum link_reason reason)
 {
     const struct protocol *protocol = link->owner->protocol;
 
-    if (protocol->leave && was_ours(reason) &&
+    if (protocol->leave && link__was_ours(reason) &&
         (link__state(link) == LINK_READY || link__state(link) == LINK_DRAINING)) {
         link__core(link)->hooks++;
         protocol->leave(&link->protocol);
@@ -462,7 +400,7 @@ static void begin_end(struct link *link)
 /* Who says why it sends us away, and then hangs up, has said the reason. */
 static enum link_reason true_reason(const struct link *link, enum link_reason reason)
 {
-    if (is_sent_away(link) && (reason == LINK_CLOSED_BY_PEER || reason == LINK_RESET))
+    if (link__is_sent_away(link) && (reason == LINK_CLOSED_BY_PEER || reason == LINK_RESET))
         return (enum link_reason)link->retire;
     return reason;
 }
@@ -478,7 +416,7 @@ void link__end(struct link *link, enum link_reason reason, int system_errno)
     }
     end.reason = reason = true_reason(link, reason);
     link__enter(core);
-    end.kind = kind_of(link, reason);
+    end.kind = link__kind_of_end(link, reason);
     begin_end(link);
     lose_leases(link, reason, system_errno); /* before its hooks run: no holder of it is left that they might reach */
     say_goodbye(link, reason);
@@ -550,11 +488,11 @@ void link__led_away(struct link *link, enum link_reason reason, const char *text
 
     if (!reason)
         reason = LINK_CLOSED_BY_PEER;
-    if (reason == LINK_CLOSED_BY_PEER && !is_left && !(link->bits & LINK_ANSWERED) && !is_stable(link)) {
+    if (reason == LINK_CLOSED_BY_PEER && !is_left && !link__has_served(link)) {
         reason = LINK_SENT_AWAY; /* a peer that shakes hands and leaves would be dialled in a circle */
         text = "it left before it had answered anything";
     }
-    if (is_fault(reason) && !is_sent_away(link)) {
+    if (link__is_fault(reason) && !link__is_sent_away(link)) {
         transport_fail(&link->transport, reason, 0, text);
         if (is_left && core->keeper->sent_away) {
             core->keeper->sent_away(link, reason);
@@ -562,7 +500,7 @@ void link__led_away(struct link *link, enum link_reason reason, const char *text
             forget_words(link, reason); /* they are the host's: the next of its links to fail has its own */
         }
     }
-    if (!is_sent_away(link))
+    if (!link__is_sent_away(link))
         link->retire = (uint8_t)reason;
     link__drain(link);
 }

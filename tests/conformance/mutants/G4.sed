@@ -1,2 +1,2 @@
-# file: link/link.c
+# file: link/ends.c
 s/LINK_ANSWERED \| LINK_SHUT/LINK_SHUT/

@@ -1,4 +1,4 @@
-# file: link/link.c
+# file: link/ends.c
 # red: T54 T114
 # a link whose peer left in order has failed
-/^static enum link_kind_of_end/,/^}/ s/^    if \(link__is_opening\(link\)\)$/    if (link__state(link) == LINK_DRAINING)\n        return LINK_END_FAILURE;\n&/
+/^enum link_kind_of_end/,/^}/ s/^    if \(link__is_opening\(link\)\)$/    if (link__state(link) == LINK_DRAINING)\n        return LINK_END_FAILURE;\n&/
