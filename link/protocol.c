@@ -220,7 +220,7 @@ static int deliver(struct protocol_channel *pc, const struct said *said)
         return LINKPOOL_ESTATE;
     link__enter(link__core(link));
     if (channel->state != CHANNEL_HELD)
-        return link__leave_alive(link, attempt); /* given up meanwhile: swallowed */
+        return link__leave_alive(link, attempt);  /* given up meanwhile: swallowed */
     if (said->what != SAID_PART || said->is_last) /* one that hangs up before the end has not answered */
         link__set_bits(link, 0, LINK_ANSWERED);
     if (channel->lease)

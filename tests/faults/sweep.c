@@ -96,7 +96,7 @@ static bool is_natural(enum link_reason reason)
 {
     return reason == LINK_REFUSED || reason == LINK_TIMED_OUT || reason == LINK_CLOSED_BY_PEER ||
            reason == LINK_RESET || reason == LINK_HANDSHAKE_FAILED || reason == LINK_PROTOCOL_ERROR ||
-           reason == LINK_MADE_ROOM;
+           reason == LINK_MADE_ROOM || reason == LINK_SENT_AWAY;
 }
 
 void sweep_is_right(const struct scene *scene, const struct pool_lease *lease)
