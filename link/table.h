@@ -10,7 +10,8 @@
 #include "link/internal.h"
 
 /* Keys are short texts: uthash's own function costs as much as all the rest of an acquire. Eight bytes at a time, each
- * folded in by a multiplication with 2^64 over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4). */
+ * folded in by a multiplication whose halves meet, so that every bit of either factor reaches all of the result: as in
+ * Wang Yi's wyhash, of which the odd factors are too. */
 static inline uint64_t link__word(const void *bytes)
 {
     uint64_t word;
@@ -19,46 +20,44 @@ static inline uint64_t link__word(const void *bytes)
     return word;
 }
 
-static inline uint64_t link__fold(uint64_t hash, const void *bytes)
+static inline uint64_t link__fold(uint64_t one, uint64_t other)
 {
-    hash = (hash ^ link__word(bytes)) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 32;
+    __extension__ unsigned __int128 product = (unsigned __int128)one * other;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 static inline unsigned link__hash(const void *key, size_t n)
 {
+    const uint64_t odd = 0xA0761D6478BD642Fu, other = 0xE7037ED1A0B428DBu;
     const char *at = key;
     char rest[8] = {0};
     uint64_t hash = n;
 
     for (; n > 16; n -= 8, at += 8)
-        hash = link__fold(hash, at);
-    if (n >
-        8) { /* two words at once, some bytes perhaps for the second time; the other factor is a prime of xxHash's */
-        hash = link__fold(hash, at) ^ link__word(at + n - 8) * 0xC2B2AE3D27D4EB4Fu;
+        hash = link__fold(link__word(at) ^ odd, hash ^ other);
+    if (n > 8) { /* two words at once, some bytes perhaps for the second time */
+        hash = link__fold(link__word(at) ^ odd, link__word(at + n - 8) ^ hash ^ other);
     } else {
         memcpy(rest, at, n);
-        hash = link__fold(hash, rest);
+        hash = link__fold(link__word(rest) ^ odd, hash ^ other);
     }
-    /* Once more, so that the low bits, which choose the bucket, have something of the last bytes. */
-    return (unsigned)((hash ^ hash >> 32) * 0x9E3779B97F4A7C15u >> 32);
+    return (unsigned)(hash ^ hash >> 32);
 }
 
-/* As memcmp() of the same length, 0 for equal, without the call. */
+/* As memcmp() of the same length, 0 for equal, without the call. The last eight bytes, some of which may be looked at
+ * twice, come first: there most keys differ. */
 static inline int link__differ(const void *one, const void *other, size_t n)
 {
     const char *a = one, *b = other;
-    uint64_t x, y;
 
     if (n < 8)
         return memcmp(a, b, n);
-    for (size_t at = 0; at < n; at += 8) {
-        size_t from = at + 8 <= n ? at : n - 8; /* the last eight, some of them for the second time */
-        memcpy(&x, a + from, 8);
-        memcpy(&y, b + from, 8);
-        if (x != y)
+    if (link__word(a + n - 8) != link__word(b + n - 8))
+        return 1;
+    for (size_t at = 0; at + 8 < n; at += 8)
+        if (link__word(a + at) != link__word(b + at))
             return 1;
-    }
     return 0;
 }
 
@@ -68,5 +67,17 @@ static inline int link__differ(const void *one, const void *other, size_t n)
 #define uthash_malloc(size)         link__alloc(env, (size))
 #define uthash_free(memory, size)   link__release(env, (memory), (size))
 #include <uthash.h>
+
+/* To be called after an add: keeps two places a key, 32 to 64 bytes, so that a look-up seldom passes another key, which
+ * is a line of cache each time, and nobody can foretell when. uthash itself waits for a chain of ten. Without memory
+ * the table stays as it is. */
+static inline void link__widen(UT_hash_table *table, const struct linkpool_env *env)
+{
+    int oomed = 0;
+
+    if (table->num_items > table->num_buckets / 2)
+        HASH_EXPAND_BUCKETS(hh, table, oomed);
+    (void)oomed;
+}
 
 #endif

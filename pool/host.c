@@ -105,6 +105,7 @@ static struct pool_host *make(
         link__release(env, host, size_of(key->size));
         return NULL;
     }
+    link__widen(pool->hosts->hh.tbl, pool->core.env);
     settings->refs++;
     pool->n_hosts++;
     pool__arm_host(host);

@@ -21,6 +21,7 @@ int pool__name_add(struct pool *pool, const char *text, struct pool_host *host, 
         link__release(env, name, sizeof *name + length + 1);
         return LINKPOOL_ENOMEM;
     }
+    link__widen(pool->names->hh.tbl, env);
     pool->n_names++;
     name->target = target;
     if ((name->host = host)) {
