@@ -6,8 +6,9 @@
  * FAULT_ERROR  an errno as a number; or "short": of recvmsg and sendmsg, one byte moves
  * FAULT_NOTE   a file that gets a line for each that failed
  *
- * Counted are the calls of the library's links alone: non-blocking sockets, and what happens to those that connect().
- * accept4() is counted as it comes. Close fails as on Linux: the descriptor is closed nevertheless. */
+ * Counted are the calls of the library's links alone: non-blocking sockets, and what happens to those that connect();
+ * recv() counts as recvmsg, and send() as sendmsg. accept4() is counted as it comes. Close fails as on Linux: the
+ * descriptor is closed nevertheless. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -136,6 +137,20 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
         return REAL(sendmsg)(fd, message, flags);
     first = cut(message, &part);
     return REAL(sendmsg)(fd, &first, flags);
+}
+
+ssize_t recv(int fd, void *bytes, size_t n, int flags)
+{
+    int error = is_link(fd) ? fault("recvmsg") : 0;
+
+    return error > 0 ? fail(error) : REAL(recv)(fd, bytes, error && n ? 1 : n, flags);
+}
+
+ssize_t send(int fd, const void *bytes, size_t n, int flags)
+{
+    int error = is_link(fd) ? fault("sendmsg") : 0;
+
+    return error > 0 ? fail(error) : REAL(send)(fd, bytes, error && n ? 1 : n, flags);
 }
 
 int close(int fd)
