@@ -7,6 +7,8 @@
 
 /* For what happens seldom within what happens always: it stays out of the way. */
 #define LINK_RARE __attribute__((noinline))
+/* For what happens always, in several places: it is made anew for each, without what does not happen there. */
+#define LINK_OFTEN inline __attribute__((always_inline))
 
 enum {
     LINK_BLOCK = 4096,     /* bytes */

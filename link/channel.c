@@ -153,20 +153,7 @@ ssize_t channel_writev(struct channel *channel, const struct iovec *parts, int n
 
 int channel_send(struct channel *channel, const void *bytes, size_t n)
 {
-    struct link *link = channel->link;
-    int error;
-
-    if (channel->state != CHANNEL_HELD)
-        return LINKPOOL_ELOST;
-    if (!link__is_shared(link) || !link->owner->protocol->send)
-        return LINKPOOL_EOPTION;
-    error = link->owner->protocol->send(&link->protocol, &link__stream_of(channel)->protocol, bytes, n);
-    if (error)
-        return error;
-    channel->has_sent = true;
-    if (channel->lease)
-        channel->lease->bytes_sent += n;
-    return 0;
+    return channel->state == CHANNEL_HELD ? link__send(channel, bytes, n) : LINKPOOL_ELOST;
 }
 
 int channel_shutdown(struct channel *channel)

@@ -142,10 +142,8 @@ void link__core_free(struct link_core *core)
     core->driver->on_alarm = core->driver->on_later = core->driver->on_slept = NULL;
 }
 
-void link__leave(struct link_core *core)
+void link__left(struct link_core *core)
 {
-    if (--core->depth)
-        return;
     if (core->dead)
         free_dead(core);
     if (core->keeper->over(core))

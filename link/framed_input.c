@@ -188,7 +188,7 @@ static int on_answer(struct protocol_link *pl, const struct framed_frame *frame)
 
     if (!channel)
         return on_stray(pl, frame);
-    if (protocol_takes_parts(framed__pc(channel)))
+    if (link__takes_parts(framed__pc(channel)->channel))
         return protocol_deliver_part(framed__pc(channel), frame->payload, frame->head.n, true);
     return protocol_deliver(framed__pc(channel), frame->payload, frame->head.n);
 }
@@ -200,7 +200,7 @@ static int on_answer_begun(struct protocol_link *pl, const struct framed_frame *
     struct framed_channel *channel = framed__ids_find(&self->ids, frame->head.id);
     int error;
 
-    if (channel && !protocol_takes_parts(framed__pc(channel)))
+    if (channel && !link__takes_parts(framed__pc(channel)->channel))
         return 0;
     if ((channel = asker(pl, frame)))
         channel->stage = FRAMED_ANSWERING;

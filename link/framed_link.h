@@ -35,6 +35,7 @@ struct framed_channel {
 
 enum {
     FRAMED_FEW = 8,           /* buckets that need no allocation */
+    FRAMED_LONG_CHAINS = 2,   /* requests a bucket from which on there are more of these */
     FRAMED_MAX_PONGS = 32,    /* PONGs in line: a peer that asks on and reads nothing is at fault */
     FRAMED_LAST_IDS = 1 << 20 /* numbers left from which on the link is replaced: those out may go on meanwhile */
 };
@@ -77,10 +78,42 @@ static inline struct framed_link *framed__of(const struct protocol_link *pl)
 
 /* framed_ids.c */
 void framed__ids_init(struct framed_ids *ids);
-void framed__ids_add(struct framed_ids *ids, const struct linkpool_env *env, struct framed_channel *channel);
+void framed__ids_grow(struct framed_ids *ids, const struct linkpool_env *env);
 struct framed_channel *framed__ids_find(struct framed_ids *ids, uint32_t id); /* NULL: nobody waits for it */
-struct framed_channel *framed__ids_take(struct framed_ids *ids, uint32_t id); /* NULL: nobody waits for it */
 void framed__ids_free(struct framed_ids *ids, const struct linkpool_env *env);
+static inline struct framed_channel **framed__ids_bucket(struct framed_ids *ids, uint32_t id)
+{
+    return &ids->buckets[id & (ids->n_buckets - 1)];
+}
+static inline void framed__ids_put(struct framed_ids *ids, struct framed_channel *channel)
+{
+    struct framed_channel **bucket = framed__ids_bucket(ids, channel->id);
+
+    channel->next = *bucket;
+    *bucket = channel;
+}
+static inline void framed__ids_add(
+    struct framed_ids *ids, const struct linkpool_env *env, struct framed_channel *channel)
+{
+    if (ids->n >= FRAMED_LONG_CHAINS * ids->n_buckets)
+        framed__ids_grow(ids, env);
+    framed__ids_put(ids, channel);
+    ids->n++;
+}
+static inline struct framed_channel *framed__ids_take(
+    struct framed_ids *ids, uint32_t id) /* NULL: nobody waits for it */
+{
+    struct framed_channel **at = framed__ids_bucket(ids, id), *channel;
+
+    while ((channel = *at) && channel->id != id)
+        at = &channel->next;
+    if (channel) {
+        *at = channel->next;
+        channel->next = NULL;
+        ids->n--;
+    }
+    return channel;
+}
 
 /* framed_send.c: each returns 0 or an error; after LINKPOOL_ELOST nothing may be touched */
 int framed__request(struct protocol_link *pl, struct framed_channel *channel, const void *bytes, size_t n);

@@ -150,21 +150,30 @@ static int may_send(const struct framed_link *self, const struct framed_channel 
     return n > self->peer_payload ? LINKPOOL_EINVAL : 0;
 }
 
-int framed__request(struct protocol_link *pl, struct framed_channel *channel, const void *bytes, size_t n)
+/* Others were refused, or it does not fit. @return 0: it is its turn. */
+LINK_RARE static int make_room(struct protocol_link *pl, struct framed_channel *channel, size_t frame)
 {
     struct framed_link *self = framed__of(pl);
     bool is_next = !self->refused || self->refused == channel || self->told == channel;
-    size_t frame = FRAMED_HEAD + n;
-    int error = may_send(self, channel, n);
+    int error;
 
-    if (error)
-        return error;
     if (is_next && !fits(self, frame) && !self->stuck && (error = framed__flush(pl)))
         return error;
     if (!is_next || !fits(self, frame))
         return refuse(self, channel, frame);
-    if (self->refused || self->told)
-        framed__stop_waiting(self, channel);
+    framed__stop_waiting(self, channel);
+    return 0;
+}
+
+int framed__request(struct protocol_link *pl, struct framed_channel *channel, const void *bytes, size_t n)
+{
+    struct framed_link *self = framed__of(pl);
+    int error = may_send(self, channel, n);
+
+    if (!error && (self->refused || self->told || !fits(self, FRAMED_HEAD + n)))
+        error = make_room(pl, channel, FRAMED_HEAD + n);
+    if (error)
+        return error;
     return write_message(
         pl, &(struct framed_message){.type = FRAMED_REQUEST, .owner = channel, .payload = bytes, .n = n});
 }

@@ -170,9 +170,29 @@ int framed__gather(struct framed_writer *writer, struct iovec *parts, int max)
     return n;
 }
 
+/* The socket took all that was in line, as it mostly does: nothing is taken out one by one. */
+static void took_all(struct framed_writer *writer, void (*begun)(void *data, void *owner, uint32_t id), void *data)
+{
+    struct framed_out *out = writer->first, *next;
+
+    writer->first = NULL;
+    writer->waiting = 0;
+    writer->n_pongs = 0;
+    for (; out; out = next) {
+        next = out->next;
+        if (out->type == FRAMED_REQUEST && !out->begun)
+            begun(data, out->owner, ++writer->last_id);
+        free_out(writer, out);
+    }
+}
+
 void framed__took(
     struct framed_writer *writer, size_t n, void (*begun)(void *data, void *owner, uint32_t id), void *data)
 {
+    if (n == writer->waiting) {
+        took_all(writer, begun, data);
+        return;
+    }
     while (n) {
         struct framed_out *out = writer->first;
         size_t left = out->size - out->gone, taken = n < left ? n : left;

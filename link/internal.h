@@ -57,7 +57,12 @@ static inline void link__enter(struct link_core *core)
 {
     core->depth++;
 }
-void link__leave(struct link_core *core);                       /* may free the core: touch nothing after it */
+void link__left(struct link_core *core);               /* the last of them is over */
+static inline void link__leave(struct link_core *core) /* may free the core: touch nothing after it */
+{
+    if (!--core->depth)
+        link__left(core);
+}
 void *link__alloc(const struct linkpool_env *env, size_t size); /* zeroed, or NULL */
 void link__release(const struct linkpool_env *env, void *memory, size_t size);
 double link__draw(const struct link_core *core); /* uniform in [0, 1) */
@@ -128,12 +133,16 @@ struct channel {
 struct link_stream {
     struct channel channel;
     struct protocol_channel protocol;
-    struct link_stream *prev, *next; /* in its link's list of free or used ones */
+    struct link_stream *prev, *next; /* in its link's list of used ones; free: `next` alone */
 };
 
 enum {
     LINK_STREAM_STATE = (sizeof(struct link_stream) + 15) & ~(size_t)15 /* where that state begins */
 };
+static inline struct link_stream *link__stream_of(struct channel *channel)
+{
+    return (struct link_stream *)((char *)channel - offsetof(struct link_stream, channel));
+}
 static inline struct link_stream *link__stream_of_state(void *state)
 {
     return (struct link_stream *)(void *)((char *)state - LINK_STREAM_STATE);
@@ -277,7 +286,8 @@ void link__start_protocol(struct link *link);
 void link__wake(struct link *link, unsigned events); /* as though these had come */
 
 /* channels, as the keeper leases them */
-struct channel *link__lease(struct link *link, struct pool_lease *lease); /* NULL: it cannot just now */
+struct channel *link__lease(struct link *link, struct pool_lease *lease);        /* NULL: it cannot just now */
+struct channel *link__lease_stream(struct link *link, struct pool_lease *lease); /* the same of a shared link */
 enum link_give_back {
     LINK_CLEAN,
     LINK_CLEANING,
@@ -343,6 +353,10 @@ static inline bool link__owes(const struct link *link) /* exclusive: whoever had
 {
     return link->bits & LINK_HEARS && link__heartbeat(link)->owed;
 }
+static inline bool link__takes_parts(const struct channel *channel)
+{
+    return channel->state == CHANNEL_HELD && channel->events && channel->events->part;
+}
 static inline bool link__is_doubted(const struct link *link) /* lent to nobody until it has answered: link__doubt() */
 {
     return link->bits & LINK_HEARS && link__heartbeat(link)->doubt;
@@ -374,6 +388,23 @@ static inline unsigned link__held(const struct link *link) /* channels out, thos
 }
 
 unsigned link__promised(const struct link *link); /* of those, leased to such as have still to be told */
+
+/* channel_send() by one who holds the channel. */
+static inline int link__send(struct channel *channel, const void *bytes, size_t n)
+{
+    struct link *link = channel->link;
+    int error;
+
+    if (!link__is_shared(link) || !link->owner->protocol->send)
+        return LINKPOOL_EOPTION;
+    error = link->owner->protocol->send(&link->protocol, &link__stream_of(channel)->protocol, bytes, n);
+    if (error)
+        return error;
+    channel->has_sent = true;
+    if (channel->lease)
+        channel->lease->bytes_sent += n;
+    return 0;
+}
 
 /* channel_watch() of all there is, by one who holds the channel, and whose protocol tells of whole messages. */
 static inline void link__listen(struct channel *channel, const struct channel_events *events)
@@ -429,18 +460,20 @@ static inline void link__set_bits(struct link *link, unsigned clear, unsigned ad
 }
 
 /* within link/ */
-int link__leave_alive(
-    struct link *link, uint64_t attempt); /* link__leave(); 0, or LINKPOOL_ELOST: its attempt is over */
 bool link__was_ours(enum link_reason reason);
 bool link__is_fault(enum link_reason reason);     /* neither ours nor an orderly leave of the peer's */
 bool link__has_served(const struct link *link);   /* it has answered somebody, or lasted */
 bool link__is_sent_away(const struct link *link); /* its peer has said that something is wrong */
 enum link_kind_of_end link__kind_of_end(const struct link *link, enum link_reason reason); /* if it ended now */
-enum link_reason link__what_is_unread(struct link *link); /* an unread end of file is not unread bytes: says which */
-static inline struct link_stream *link__stream_of(struct channel *channel)
+static inline int link__leave_alive(
+    struct link *link, uint64_t attempt) /* link__leave(); 0, or LINKPOOL_ELOST: its attempt is over */
 {
-    return (struct link_stream *)((char *)channel - offsetof(struct link_stream, channel));
+    bool alive = link->fsm.generation == attempt && link__is_open(link) && !(link->bits & LINK_ENDING);
+
+    link__leave(link__core(link));
+    return alive ? 0 : LINKPOOL_ELOST;
 }
+enum link_reason link__what_is_unread(struct link *link); /* an unread end of file is not unread bytes: says which */
 void link__take_observer(struct pool_observer *taken, const struct pool_observer *given);
 void link__alone_stats(
     const struct link *link, struct link_stats *stats); /* adds what a link on its own knows; else nothing */

@@ -41,7 +41,7 @@ static int add_slab(struct link *link)
         stream->channel.link = link;
         stream->protocol.channel = &stream->channel;
         stream->protocol.state = link->owner->protocol->channel_size ? (char *)stream + LINK_STREAM_STATE : NULL;
-        DL_PREPEND(shared->free, stream);
+        LL_PREPEND(shared->free, stream);
     }
     shared->n_streams += STREAMS_A_SLAB;
     return 0;
@@ -58,22 +58,33 @@ void link__free_streams(struct link *link)
     }
 }
 
-static void free_channel(struct channel *channel)
+static void clear(struct channel *channel)
 {
-    struct link *link = channel->link;
-
     channel->state = CHANNEL_FREE;
     channel->lease = NULL;
     channel->events = NULL;
     channel->data = NULL;
     channel->want = 0;
+    channel->promised = false;
     channel->has_sent = false;
-    if (link__is_shared(link)) {
-        struct link_shared *shared = link__shared(link);
-        DL_DELETE(shared->used, link__stream_of(channel));
-        DL_PREPEND(shared->free, link__stream_of(channel));
-        shared->n_used--;
-    }
+}
+
+static void free_stream(struct link_stream *stream)
+{
+    struct link_shared *shared = link__shared(stream->channel.link);
+
+    clear(&stream->channel);
+    DL_DELETE(shared->used, stream);
+    LL_PREPEND(shared->free, stream);
+    shared->n_used--;
+}
+
+static void free_channel(struct channel *channel)
+{
+    if (link__is_shared(channel->link))
+        free_stream(link__stream_of(channel));
+    else
+        clear(channel);
 }
 
 /* The hooks of leasing run inside the user's own calls: while they do, no holder is called (protocol_deliver()). */
@@ -89,19 +100,19 @@ static int tell_open(struct link_stream *stream)
     return answer;
 }
 
-static void tell_closed(struct channel *channel, bool cancelled)
+static void tell_closed(struct link_stream *stream, bool cancelled)
 {
-    struct link *link = channel->link;
-    struct link_core *core = link__core(link);
+    struct link *link = stream->channel.link;
+    const struct link_owner *owner = link->owner;
 
-    if (!link->owner->protocol->close)
+    if (!owner->protocol->close)
         return;
-    core->hooks++;
-    link->owner->protocol->close(&link->protocol, &link__stream_of(channel)->protocol, cancelled);
-    core->hooks--;
+    owner->core->hooks++;
+    owner->protocol->close(&link->protocol, &stream->protocol, cancelled);
+    owner->core->hooks--;
 }
 
-static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
+struct channel *link__lease_stream(struct link *link, struct pool_lease *lease)
 {
     struct link_shared *shared = link__shared(link);
     const struct protocol *protocol = link->owner->protocol;
@@ -109,14 +120,14 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
     if (!shared->free && add_slab(link))
         return NULL;
     struct link_stream *stream = shared->free;
-    DL_DELETE(shared->free, stream);
+    shared->free = stream->next;
     DL_APPEND(shared->used, stream);
     shared->n_used++;
     stream->channel.lease = lease;
     if (protocol->channel_size)
         memset(stream->protocol.state, 0, protocol->channel_size);
     if (protocol->open && tell_open(stream)) {
-        free_channel(&stream->channel);
+        free_stream(stream);
         link__set_room(link, shared->n_used);
         return NULL;
     }
@@ -132,7 +143,7 @@ static struct channel *lease_stream(struct link *link, struct pool_lease *lease)
 struct channel *link__lease(struct link *link, struct pool_lease *lease)
 {
     if (link__is_shared(link))
-        return lease_stream(link, lease);
+        return link__lease_stream(link, lease);
     return link__lease_whole(link, lease);
 }
 
@@ -194,9 +205,11 @@ enum link_reason link__what_is_unread(struct link *link)
 
 void link__give_stream_back(struct channel *channel, bool discard)
 {
+    struct link_stream *stream = link__stream_of(channel);
+
     channel->state = CHANNEL_FREE; /* a hook that ends the link has no holder to tell */
-    tell_closed(channel, discard);
-    free_channel(channel);
+    tell_closed(stream, discard);
+    free_stream(stream);
 }
 
 enum link_give_back link__give_back(struct channel *channel, bool discard, enum link_reason *reason)
@@ -266,7 +279,7 @@ void link__lose(struct channel *channel, enum link_reason reason, int system_err
     channel->state = CHANNEL_OVER; /* first: the hook may end the link, which tells those who hold */
     link->tells++;
     if (link__is_shared(link) && !(link->bits & LINK_ENDING))
-        tell_closed(channel, loser == LINK_LOST_BY_US);
+        tell_closed(link__stream_of(channel), loser == LINK_LOST_BY_US);
     link__core(link)->keeper->lost(channel, reason, system_errno, loser == LINK_LOST_UNDONE);
 }
 

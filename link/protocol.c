@@ -8,16 +8,6 @@ static struct link_stream *stream_of(struct protocol_channel *pc)
     return (struct link_stream *)((char *)pc - offsetof(struct link_stream, protocol));
 }
 
-/* Did the link live through what was called since link__enter()? Outside code calls up too, from a timer of its own:
- * then its memory, and the pool's, may go here. */
-int link__leave_alive(struct link *link, uint64_t attempt)
-{
-    bool alive = link->fsm.generation == attempt && link__is_open(link) && !(link->bits & LINK_ENDING);
-
-    link__leave(link__core(link));
-    return alive ? 0 : LINKPOOL_ELOST;
-}
-
 ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n)
 {
     struct iovec part = {bytes, n};
@@ -166,7 +156,7 @@ struct said {
     bool is_last;
 };
 
-static bool listens(const struct channel_events *events, const struct said *said)
+LINK_OFTEN static bool listens(const struct channel_events *events, const struct said *said)
 {
     if (!events)
         return false;
@@ -180,7 +170,7 @@ static bool listens(const struct channel_events *events, const struct said *said
     }
 }
 
-static void tell(struct channel *channel, const struct said *said)
+LINK_OFTEN static void tell(struct channel *channel, const struct said *said)
 {
     if (said->what == SAID_PART)
         channel->events->part(channel, said->bytes, said->n, said->is_last);
@@ -191,7 +181,7 @@ static void tell(struct channel *channel, const struct said *said)
 }
 
 /* The bytes may be the protocol's, which its end frees: a link given back meanwhile ends only now. */
-static void hear(struct channel *channel, const struct said *said)
+LINK_OFTEN static void hear(struct channel *channel, const struct said *said)
 {
     struct link *link = channel->link;
     uint64_t attempt = link->fsm.generation;
@@ -210,7 +200,7 @@ static void hear(struct channel *channel, const struct said *said)
         link__core(link)->keeper->served(link);
 }
 
-static int deliver(struct protocol_channel *pc, const struct said *said)
+LINK_OFTEN static int deliver(struct protocol_channel *pc, const struct said *said)
 {
     struct channel *channel = &stream_of(pc)->channel;
     struct link *link = channel->link;
@@ -247,9 +237,7 @@ int protocol_deliver_part(struct protocol_channel *pc, const void *bytes, size_t
 
 bool protocol_takes_parts(const struct protocol_channel *pc)
 {
-    const struct channel *channel = pc->channel;
-
-    return channel->state == CHANNEL_HELD && channel->events && channel->events->part;
+    return link__takes_parts(pc->channel);
 }
 
 int protocol_writable(struct protocol_channel *pc)

@@ -99,7 +99,7 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
     struct channel *channel;
 
     link__enter(core); /* its protocol's hook may end it */
-    channel = link__lease(link, lease);
+    channel = link__lease_stream(link, lease);
     if (!channel && link__has_room(link))
         lease->status = LINKPOOL_ENOMEM; /* the next would meet the same */
     if (channel && options->max_uses && link->uses >= options->max_uses) {
@@ -356,7 +356,7 @@ int pool_acquire_target(struct pool_target *target, struct pool_lease *lease)
 }
 
 /* A text that is not remembered: an address met for the first time, or nothing. */
-static int acquire_unknown(struct pool *pool, const char *text, struct pool_lease *lease)
+LINK_RARE static int acquire_unknown(struct pool *pool, const char *text, struct pool_lease *lease)
 {
     struct pool_host *host = NULL;
     int error = begin(pool, NULL, lease);
