@@ -49,6 +49,8 @@ static void keep(struct pool_call *call)
     struct call_state *state = call__state(call);
     const struct pool_claim *claim = pool__claim(&call->lease);
 
+    state->is_kept = true;
+    state->host = state->avoided = NULL;
     if ((state->target = claim->target)) {
         state->target->n_calls++;
         return;
@@ -64,13 +66,13 @@ static void let_host_go(struct pool_host **host)
     *host = NULL;
 }
 
-static void let_go(struct call_state *state)
+LINK_RARE static void let_go(struct call_state *state)
 {
     struct pool_target *target = state->target;
 
+    state->is_kept = false;
     let_host_go(&state->avoided);
     let_host_go(&state->host);
-    state->target = NULL;
     if (target && !--target->n_calls && target->removed)
         link__later(&state->pool->core); /* it may go */
 }
@@ -87,9 +89,10 @@ static void close_call(struct pool_call *call, int status)
     if (state->stage != CALL_SENT)
         pool->call_bytes -= call->request_size;
     state->stage = CALL_OVER;
-    if (state->over)
+    if (state->is_telling)
         *state->over = true;
-    let_go(state);
+    if (state->is_kept)
+        let_go(state);
     call->status = status;
 }
 
@@ -224,8 +227,9 @@ static void clear_outcome(struct pool_call *call)
     call->bound = POOL_BOUND_NONE;
     call->fate = POOL_NOT_SENT;
     call->attempts = 0;
-    *call->words = '\0';
     call->last_host = NULL;
+    if (call__state(call)->has_words)
+        *call->words = '\0';
 }
 
 static void fill(struct pool *pool, struct pool_call *call, struct pool_fanout *group)
@@ -235,14 +239,10 @@ static void fill(struct pool *pool, struct pool_call *call, struct pool_fanout *
     /* One by one: clearing all of it first is what a call would spend most time on. */
     state->pool = pool;
     state->group = group;
-    state->timer = (struct link_node){.kind = POOL_NODE_CALL};
-    state->clock_prev = state->prev = NULL;
-    state->target = NULL;
-    state->host = state->avoided = NULL;
-    state->over = NULL;
+    state->clock_prev = NULL;
     state->retries_left = call->retries;
     state->stage = CALL_WAITING;
-    state->has_timer = false;
+    state->has_timer = state->is_kept = state->is_queued = state->is_telling = state->has_words = false;
     call->lease.done = on_leased;
     call->lease.closed = on_closed;
     call->lease.timeout = INFINITY;

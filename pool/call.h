@@ -12,23 +12,27 @@ enum call_stage {
     CALL_SENT
 };
 
-/** What is kept of a call in its `lib`. */
+/** What is kept of a call in its `lib`. What most calls do without lies first, beside what they do without in the call
+ * and its lease, and is not touched: the rest is one line of cache. */
 struct call_state {
+    struct pool_target *target;     /* is_kept: whom to ask again; or */
+    struct pool_host *host;         /* pinned: the same; neither: it is not to be tried again */
+    struct pool_host *avoided;      /* is_kept, pinned: the host of the last try; NULL: none */
+    struct call_state *prev, *next; /* is_queued: in its link's `unsent` */
+    bool *over;                     /* is_telling: set when what it is told ends it */
     struct pool *pool;
     struct pool_fanout *group; /* NULL: none */
     struct link_node timer;    /* its deadline, and with has_timer its timer; from asking to the answer */
     struct call_state *clock_prev, *clock_next; /* in the pool's `clocked`; prev NULL: it is not */
-    struct call_state *prev,
-        *next;                  /* sending: in its link's `unsent`, unless it is being taken; prev NULL: it is not */
-    struct pool_target *target; /* kept: whom to ask again; or */
-    struct pool_host *host;     /* pinned: the same; neither: it is not to be tried again */
-    struct pool_host *avoided;  /* pinned: the host of the last try; NULL: none */
-    bool *over;                 /* a piece is being told: set when that ends the call; else NULL */
-    double sent_at;             /* when the protocol took it */
+    double sent_at;                             /* when the protocol took it */
     unsigned retries_left;
     uint8_t stage; /* enum call_stage */
-    bool has_timer;
-    uint16_t time_outs; /* of its link, cut, when it was sent */
+    bool has_timer : 1;
+    bool is_kept : 1;    /* it may be tried again */
+    bool is_queued : 1;  /* sending: not while it is being taken */
+    bool is_telling : 1; /* a piece is being told */
+    bool has_words : 1;  /* from a use before this one perhaps */
+    uint16_t time_outs;  /* of its link, cut, when it was sent */
 };
 
 /** What is kept of a group in its `lib`. */

@@ -32,6 +32,7 @@ int call__clock_start(struct pool *pool, struct call_state *state, double due)
     if (link__heap_hold(&pool->core.timers, pool->core.env))
         return LINKPOOL_ENOMEM;
     state->has_timer = true;
+    state->timer = (struct link_node){.kind = POOL_NODE_CALL};
     link__timer_set(&pool->core, &state->timer, due);
     return 0;
 }

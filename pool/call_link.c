@@ -17,6 +17,7 @@ static void note_words(struct pool_call *call, const char *words, size_t n)
     for (size_t i = 0; i < n; i++)
         call->words[i] = (char)(words[i] < ' ' || words[i] > '~' ? '.' : words[i]);
     call->words[n] = '\0';
+    call__state(call)->has_words = true;
 }
 
 /* ---- those that wait to be sent ---- */
@@ -27,6 +28,7 @@ static void queue(struct link *link, struct call_state *state)
 
     DL_APPEND(unsent, state);
     link__shared(link)->unsent = unsent;
+    state->is_queued = true;
 }
 
 static void queue_first(struct link *link, struct call_state *state)
@@ -35,6 +37,7 @@ static void queue_first(struct link *link, struct call_state *state)
 
     DL_PREPEND(unsent, state);
     link__shared(link)->unsent = unsent;
+    state->is_queued = true;
 }
 
 static void leave(struct link *link, struct call_state *state)
@@ -43,7 +46,7 @@ static void leave(struct link *link, struct call_state *state)
 
     DL_DELETE(unsent, state);
     link__shared(link)->unsent = unsent;
-    state->prev = NULL;
+    state->is_queued = false;
 }
 
 /* Takes a call out. The link, when those behind it have to try now; else NULL. */
@@ -51,7 +54,7 @@ static struct link *leave_queue(struct pool_call *call)
 {
     struct call_state *state = call__state(call);
 
-    if (!state->prev)
+    if (!state->is_queued)
         return NULL;
     struct link *link = pool__claim(&call->lease)->channel->link;
     bool was_first = link__shared(link)->unsent == state;
@@ -175,11 +178,12 @@ static bool tell_part(struct pool_call *call, const void *bytes, size_t n)
     bool over = false;
 
     state->over = &over;
+    state->is_telling = true;
     state->retries_left = 0; /* nobody gets bytes twice */
     call->answer_size += n;
     call->part(call, bytes, n);
     if (!over) /* else the call may be gone, or another one by now */
-        state->over = NULL;
+        state->is_telling = false;
     return !over;
 }
 

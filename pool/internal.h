@@ -20,10 +20,15 @@ enum claim_state {
     CLAIM_LOST     /* its channel was taken away, and it is to be told */
 };
 
-/** The library's part of a lease, in its `lib`. */
+/** The library's part of a lease, in its `lib`. What is of use without a wait lies first. */
 struct __attribute__((may_alias)) pool_claim {
     struct pool *pool;
-    struct pool_target *target;     /* by which target it came; NULL: by a host. Held and waiting */
+    struct pool_target *target; /* by which target it came; NULL: by a host. Held and waiting */
+    struct channel *channel;    /* won: its own; told: shown in the lease */
+    uint8_t state;              /* enum claim_state */
+    uint8_t has_own_time;       /* wait.timer is in use */
+    uint8_t in_order; /* of a call: it goes behind those that have won a channel of its link and were not told yet */
+    uint32_t decided; /* order of decision; what is decided while telling is told a turn later */
     struct pool_claim *prev, *next; /* in its line, or among those to be told */
     union {
         struct {
@@ -31,15 +36,10 @@ struct __attribute__((may_alias)) pool_claim {
         } usual;                /* the line's leases that wait the line's own time: in order of deadline */
         struct link_node timer; /* those with a time of their own */
     } wait;
-    struct pool_line *line;  /* waiting, and won: to go back there */
-    struct channel *channel; /* won: its own; told: shown in the lease */
-    uint64_t ticket;         /* order of arrival */
+    struct pool_line *line; /* waiting, and won: to go back there */
+    uint64_t ticket;        /* order of arrival */
     double deadline;
-    double asked;         /* when */
-    uint32_t decided;     /* order of decision; what is decided while telling is told a turn later */
-    uint8_t state;        /* enum claim_state */
-    uint8_t has_own_time; /* wait.timer is in use */
-    uint8_t in_order; /* of a call: it goes behind those that have won a channel of its link and were not told yet */
+    double asked; /* when */
 };
 _Static_assert(sizeof(struct pool_claim) <= sizeof(((struct pool_lease *)0)->lib), "a claim fits its lease");
 

@@ -53,9 +53,9 @@ struct pool_call {
     enum pool_bound bound;   /* out: which bound was met */
     enum pool_fate fate;     /* out: of the request, where there is no answer; over all attempts the worst */
     unsigned attempts;       /* out: how often it got a channel */
-    char words[64];          /* out: what the peer, or its link, said of the failure, cut to fit; "": nothing */
     struct pool_host *last_host; /* out: whose channel it had last; NULL: none's */
     struct pool_lease lease;     /* the library's */
+    char words[64];              /* out: what the peer, or its link, said of the failure, cut to fit; "": nothing */
     void *lib[14];               /* the library's */
 };
 
