@@ -166,10 +166,8 @@ void link__timer_clear(struct link_core *core, struct link_node *node)
     link__heap_clear(&core->timers, node);
 }
 
-void link__later(struct link_core *core)
+void link__ask_later(struct link_core *core)
 {
-    if (core->later_asked)
-        return;
     core->later_asked = true;
     core->driver->ops->later(core->driver);
 }

@@ -52,7 +52,12 @@ void link__timer_set(struct link_core *core, struct link_node *node, double due)
 void link__timer_clear(struct link_core *core, struct link_node *node);
 void link__gathers(struct link *link); /* shared: its protocol's input() runs at the end of this turn */
 void link__gathers_no_more(struct link *link);
-void link__later(struct link_core *core); /* asks for the keeper's turn() at the end of this turn of the loop */
+void link__ask_later(struct link_core *core);
+static inline void link__later(struct link_core *core) /* asks for the keeper's turn() at the end of this turn */
+{
+    if (!core->later_asked)
+        link__ask_later(core);
+}
 static inline void link__enter(struct link_core *core)
 {
     core->depth++;

@@ -92,22 +92,30 @@ static void idle_to_busy(struct pool_host *host, struct link *link)
     host->n_idle--;
 }
 
-static struct channel *take_stream(struct link *link, struct pool_lease *lease)
+/* Its last use, perhaps: it ends with the last of those who hold it, and where it would be missed another comes. */
+static void note_use(struct link *link)
 {
     const struct pool_host_options *options = pool__options(pool__host_of(link));
+
+    if (options->max_uses && link->uses >= options->max_uses) {
+        link->retire = LINK_USED_UP;
+        pool__want(&pool__host_of(link)->line); /* it may be one of those that are kept up */
+    }
+}
+
+static struct channel *take_stream(struct link *link, struct pool_lease *lease)
+{
     struct link_core *core = link__core(link);
     struct channel *channel;
 
     link__enter(core); /* its protocol's hook may end it */
-    channel = link__lease_stream(link, lease);
-    if (!channel && link__has_room(link))
+    if ((channel = link__lease_stream(link, lease)))
+        note_use(link);
+    else if (link__has_room(link))
         lease->status = LINKPOOL_ENOMEM; /* the next would meet the same */
-    if (channel && options->max_uses && link->uses >= options->max_uses) {
-        link->retire = LINK_USED_UP;
-        pool__want(&pool__host_of(link)->line); /* it may be one of those that are kept up */
-    }
-    if (link->place != PLACE_PARTIAL || link->retire || !link__has_room(link)) /* most: it stays where it is */
-        pool__place(link); /* without a channel as well: its protocol has no room after all */
+    /* Most: it stays where it is. Without a channel as well: its protocol may have no room after all. */
+    if (link->place != PLACE_PARTIAL || link->retire || link__is_full(link) || link__is_doubted(link))
+        pool__place(link);
     link__leave(core);
     return channel;
 }

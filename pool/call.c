@@ -200,11 +200,17 @@ static void on_closed(struct pool_lease *lease)
 
 /* ---- the user's own calls ---- */
 
+/* Not exactly one. */
+static bool is_to_none_or_many(const struct pool_call *call)
+{
+    return call->host ? call->to || call->target : !call->to == !call->target;
+}
+
 static int check(const struct pool *pool, const struct pool_call *call)
 {
     unsigned known = POOL_CALL_WAIT_FOR_READY | POOL_CALL_SAFE_TO_REPEAT;
 
-    if (call->flags & ~known || (call->to != NULL) + (call->host != NULL) + (call->target != NULL) != 1)
+    if (call->flags & ~known || is_to_none_or_many(call))
         return LINKPOOL_EINVAL;
     if ((call->host && pool__of(call->host) != pool) || (call->target && call->target->pool != pool))
         return LINKPOOL_EINVAL;

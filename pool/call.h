@@ -2,6 +2,8 @@
 #ifndef LINKPOOL_POOL_CALL_H
 #define LINKPOOL_POOL_CALL_H
 
+#include <utlist.h>
+
 #include "linkpool/call.h"
 #include "pool/internal.h"
 
@@ -77,9 +79,37 @@ size_t call__unsent_bytes(const struct pool_lease *lease); /* what it has of the
 void call__tell(struct pool_call *call, int status);       /* its outcome: touch nothing after it */
 
 /* call_clock.c */
-int call__clock_start(struct pool *pool, struct call_state *state, double due); /* 0, or LINKPOOL_ENOMEM */
-void call__clock_stop(struct call_state *state);
+void call__clock_arm(struct pool *pool);
+int call__clock_alone(struct pool *pool, struct call_state *state, double due); /* with a timer of its own */
+void call__clock_stop_alone(struct call_state *state);
 void call__clock_rang(struct pool *pool);
+
+/* Whoever is due now rings first: see call__clock_rang(). */
+static inline bool call__clock_is_next(const struct pool *pool, double due)
+{
+    return due > pool__now(pool) && (!pool->clocked || due >= pool->clocked->clock_prev->timer.due);
+}
+static inline int call__clock_start(struct pool *pool, struct call_state *state, double due) /* 0, or LINKPOOL_ENOMEM */
+{
+    if (due == (double)INFINITY)
+        return 0;
+    if (!call__clock_is_next(pool, due))
+        return call__clock_alone(pool, state, due);
+    state->timer.due = due;
+    DL_APPEND2(pool->clocked, state, clock_prev, clock_next);
+    if (!link__node_is_set(&pool->call_timer) || pool->clocked->timer.due < pool->call_timer.due)
+        call__clock_arm(pool);
+    return 0;
+}
+static inline void call__clock_stop(struct call_state *state)
+{
+    if (state->clock_prev) {
+        DL_DELETE2(state->pool->clocked, state, clock_prev, clock_next);
+        state->clock_prev = NULL;
+    } else if (state->has_timer) {
+        call__clock_stop_alone(state);
+    }
+}
 
 /* call_link.c */
 int call__use(struct pool_call *call); /* it has a channel. 0, or an error: the channel is given back */

@@ -7,28 +7,14 @@
 
 #include "pool/call.h"
 
-static void arm(struct pool *pool)
+void call__clock_arm(struct pool *pool)
 {
-    if (pool->clocked && (!link__node_is_set(&pool->call_timer) || pool->clocked->timer.due < pool->call_timer.due))
+    if (pool->clocked)
         link__timer_set(&pool->core, &pool->call_timer, pool->clocked->timer.due);
 }
 
-/* Whoever is due now rings first: see call__clock_rang(). */
-static bool is_next(const struct pool *pool, double due)
+int call__clock_alone(struct pool *pool, struct call_state *state, double due)
 {
-    return due > pool__now(pool) && (!pool->clocked || due >= pool->clocked->clock_prev->timer.due);
-}
-
-int call__clock_start(struct pool *pool, struct call_state *state, double due)
-{
-    if (due == (double)INFINITY)
-        return 0;
-    if (is_next(pool, due)) {
-        state->timer.due = due;
-        DL_APPEND2(pool->clocked, state, clock_prev, clock_next);
-        arm(pool);
-        return 0;
-    }
     if (link__heap_hold(&pool->core.timers, pool->core.env))
         return LINKPOOL_ENOMEM;
     state->has_timer = true;
@@ -37,18 +23,11 @@ int call__clock_start(struct pool *pool, struct call_state *state, double due)
     return 0;
 }
 
-void call__clock_stop(struct call_state *state)
+void call__clock_stop_alone(struct call_state *state)
 {
-    struct pool *pool = state->pool;
-
-    if (state->clock_prev) {
-        DL_DELETE2(pool->clocked, state, clock_prev, clock_next);
-        state->clock_prev = NULL;
-    } else if (state->has_timer) {
-        link__timer_clear(&pool->core, &state->timer);
-        link__heap_drop(&pool->core.timers);
-        state->has_timer = false;
-    }
+    link__timer_clear(&state->pool->core, &state->timer);
+    link__heap_drop(&state->pool->core.timers);
+    state->has_timer = false;
 }
 
 /* Calls made meanwhile are due later: it ends. */
@@ -61,5 +40,5 @@ void call__clock_rang(struct pool *pool)
         first->clock_prev = NULL;
         call__rang(&first->timer);
     }
-    arm(pool);
+    call__clock_arm(pool);
 }

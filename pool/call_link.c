@@ -66,15 +66,16 @@ static struct link *leave_queue(struct pool_call *call)
 
 static int send_now(struct pool_call *call)
 {
-    struct link *link = channel_link(call->lease.channel);
-    int error = channel_send(call->lease.channel, call->request, call->request_size);
+    struct channel *channel = call->lease.channel;
+    struct call_state *state = call__state(call);
+    int error = link__send(channel, call->request, call->request_size);
 
     if (error)
         return error;
-    call__state(call)->stage = CALL_SENT;
-    call__state(call)->sent_at = pool__now(call__state(call)->pool);
-    call__state(call)->time_outs = (uint16_t)link__shared(link)->time_outs;
-    call__state(call)->pool->call_bytes -= call->request_size;
+    state->stage = CALL_SENT;
+    state->sent_at = pool__now(state->pool);
+    state->time_outs = (uint16_t)link__shared(channel->link)->time_outs;
+    state->pool->call_bytes -= call->request_size;
     return 0;
 }
 
@@ -111,7 +112,7 @@ static void send_queued(struct link *link)
 /* One that is lost here is told to call__lost(), as any. */
 static int transmit(struct pool_call *call)
 {
-    struct link *link = channel_link(call->lease.channel);
+    struct link *link = call->lease.channel->link;
     int error;
 
     call__state(call)->stage = CALL_SENDING;
@@ -145,7 +146,7 @@ static void note_life(struct link *link)
 
 static void take_answer(struct channel *channel, const void *bytes, size_t n, int status, uint32_t code)
 {
-    struct pool_call *call = call__of_lease(channel_lease(channel));
+    struct pool_call *call = call__of_lease(channel->lease);
 
     if (call__state(call)->stage == CALL_SENDING)
         return; /* to nothing that was asked: the protocol's fault, and ours to be safe from */
@@ -189,7 +190,7 @@ static bool tell_part(struct pool_call *call, const void *bytes, size_t n)
 
 static void on_part(struct channel *channel, const void *bytes, size_t n, bool last)
 {
-    struct pool_call *call = call__of_lease(channel_lease(channel));
+    struct pool_call *call = call__of_lease(channel->lease);
 
     if (call__state(call)->stage == CALL_SENDING)
         return;
@@ -259,7 +260,7 @@ static void note_silence(struct link *link, uint16_t sent_after)
 
 void call__stop_waiting(struct pool_call *call)
 {
-    struct link *link = channel_link(call->lease.channel);
+    struct link *link = call->lease.channel->link;
     struct link_core *core = link__core(link);
     bool is_silent = call__state(call)->stage == CALL_SENT && !call->answer_size;
     uint16_t sent_after = call__state(call)->time_outs;
