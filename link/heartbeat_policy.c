@@ -63,17 +63,17 @@ int heartbeat_policy_check(const struct heartbeat_policy *given, char *text, siz
     struct link_check to = {text, n};
     int error;
 
-    if ((error = link__check_time(to, "interval", policy.interval, true, false)) ||
-        (error = link__check_time(to, "timeout", policy.timeout, false, false)) ||
+    if ((error = link__check_time(to, "interval", policy.interval, true)) ||
+        (error = link__check_time(to, "timeout", policy.timeout, false)) ||
         (error = link__check_count(to, "misses", policy.misses, 1, UINT_MAX)) ||
-        (error = link__check_time(to, "watch_interval", policy.watch_interval, true, false)))
+        (error = link__check_time(to, "watch_interval", policy.watch_interval, true)))
         return error;
     if (!(policy.jitter >= 0 && policy.jitter <= 0.5))
         return link__refuse(to, "jitter is %g; it is from 0 to 0.5", policy.jitter);
     if (policy.min == 0 && policy.max == 0)
         return 0;
-    if ((error = link__check_time(to, "min", policy.min, false, false)) ||
-        (error = link__check_time(to, "max", policy.max, false, false)))
+    if ((error = link__check_time(to, "min", policy.min, false)) ||
+        (error = link__check_time(to, "max", policy.max, false)))
         return error;
     return policy.min <= policy.max ? 0 : link__refuse(to, "min is %g; it is at most max, %g", policy.min, policy.max);
 }

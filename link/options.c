@@ -35,11 +35,9 @@ int link__refuse(struct link_check to, const char *format, ...)
 /* Below it a moment and the same moment later are one number, on a machine that is up for weeks. */
 static const double shortest_time = 1e-6;
 
-int link__check_time(struct link_check to, const char *option, double value, bool zero, bool infinity)
+int link__check_time(struct link_check to, const char *option, double value, bool zero)
 {
-    if ((zero && value == 0) || (infinity && value == INFINITY))
-        return 0;
-    if (value >= shortest_time && value <= LINK_TEN_YEARS)
+    if ((zero && value == 0) || (value >= shortest_time && value <= LINK_TEN_YEARS))
         return 0;
     return link__refuse(
         to, "%s is %g; it is %sfrom %g s to ten years", option, value, zero ? "0, or " : "", shortest_time);
@@ -151,10 +149,10 @@ int link_options_check(const struct link_options *given, char *text, size_t n)
     if ((error = link__check_transport(to, options.transport)) ||
         (error = link__check_protocol(to, options.protocol)) || (error = link__check_local(to, options.local)) ||
         (error = link__check_env(to, options.env)) ||
-        (error = link__check_time(to, "connect_timeout", options.connect_timeout, false, false)) ||
-        (error = link__check_time(to, "reset_timeout", options.reset_timeout, false, false)) ||
-        (error = link__check_time(to, "drain_timeout", options.drain_timeout, false, false)) ||
-        (error = link__check_time(to, "read_timeout", options.read_timeout, true, false)))
+        (error = link__check_time(to, "connect_timeout", options.connect_timeout, false)) ||
+        (error = link__check_time(to, "reset_timeout", options.reset_timeout, false)) ||
+        (error = link__check_time(to, "drain_timeout", options.drain_timeout, false)) ||
+        (error = link__check_time(to, "read_timeout", options.read_timeout, true)))
         return error;
     if (!options.backoff)
         return link__refuse(to, "backoff is NULL");

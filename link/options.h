@@ -3,6 +3,7 @@
 #ifndef LINKPOOL_LINK_OPTIONS_H
 #define LINKPOOL_LINK_OPTIONS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,7 +21,7 @@ struct link_check {
     size_t n;
 };
 int link__refuse(struct link_check to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int link__check_time(struct link_check to, const char *option, double value, bool zero, bool infinity);
+int link__check_time(struct link_check to, const char *option, double value, bool zero);
 int link__check_count(struct link_check to, const char *option, unsigned value, unsigned min, unsigned max);
 int link__check_size(struct link_check to, const char *what, size_t size, size_t least);
 int link__check_transport(struct link_check to, const struct transport *transport);
@@ -30,5 +31,11 @@ int link__check_heartbeat(struct link_check to, const struct heartbeat_policy *p
 int link__check_env(struct link_check to, const struct linkpool_env *env);
 
 #define LINK_TEN_YEARS (10 * 365.25 * 86400.0) /* a relative time over this is a mistake */
+
+/* Of one lease, call or group: any above 0, since what is left until some moment may be next to nothing. */
+static inline bool link__is_timeout(double seconds)
+{
+    return seconds > 0 && (seconds <= LINK_TEN_YEARS || seconds == (double)INFINITY);
+}
 
 #endif

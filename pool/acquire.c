@@ -210,9 +210,7 @@ static inline int check_lease(const struct pool_lease *lease)
         return LINKPOOL_EINVAL;
     if (lease->timeout == 0) /* most leases: the line's own */
         return 0;
-    if (!(lease->timeout > 0) || (lease->timeout > LINK_TEN_YEARS && lease->timeout != INFINITY))
-        return LINKPOOL_EINVAL;
-    return 0;
+    return link__is_timeout(lease->timeout) ? 0 : LINKPOOL_EINVAL;
 }
 
 static inline int begin(struct pool *pool, struct pool_target *target, struct pool_lease *lease)

@@ -216,9 +216,7 @@ static int check(const struct pool *pool, const struct pool_call *call)
         return LINKPOOL_EINVAL;
     if (call->request_size && !call->request)
         return LINKPOOL_EINVAL;
-    if (call->timeout == 0)
-        return 0;
-    return link__check_time((struct link_check){0}, "timeout", call->timeout, false, true);
+    return call->timeout == 0 || link__is_timeout(call->timeout) ? 0 : LINKPOOL_EINVAL;
 }
 
 static void clear_outcome(struct pool_call *call)

@@ -113,9 +113,7 @@ static int check(const struct pool_fanout *group)
 {
     if (!group->done || !group->calls || !group->n || group->wanted > group->n)
         return LINKPOOL_EINVAL;
-    if (group->timeout == 0)
-        return 0;
-    return link__check_time((struct link_check){0}, "timeout", group->timeout, false, true);
+    return group->timeout == 0 || link__is_timeout(group->timeout) ? 0 : LINKPOOL_EINVAL;
 }
 
 static bool is_any_under_way(const struct pool_fanout *group)

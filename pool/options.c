@@ -50,13 +50,13 @@ static int check_times(struct link_check to, const struct pool_host_options *opt
 {
     int error;
 
-    if ((error = link__check_time(to, "idle_timeout", options->idle_timeout, true, false)) ||
-        (error = link__check_time(to, "max_age", options->max_age, true, false)) ||
-        (error = link__check_time(to, "connect_timeout", options->connect_timeout, false, false)) ||
-        (error = link__check_time(to, "reset_timeout", options->reset_timeout, false, false)) ||
-        (error = link__check_time(to, "read_timeout", options->read_timeout, true, false)))
+    if ((error = link__check_time(to, "idle_timeout", options->idle_timeout, true)) ||
+        (error = link__check_time(to, "max_age", options->max_age, true)) ||
+        (error = link__check_time(to, "connect_timeout", options->connect_timeout, false)) ||
+        (error = link__check_time(to, "reset_timeout", options->reset_timeout, false)) ||
+        (error = link__check_time(to, "read_timeout", options->read_timeout, true)))
         return error;
-    return link__check_time(to, "drain_timeout", options->drain_timeout, false, false);
+    return link__check_time(to, "drain_timeout", options->drain_timeout, false);
 }
 
 int pool_host_options_check(const struct pool_host_options *given, char *text, size_t n)
@@ -224,7 +224,7 @@ int pool_target_options_check(const struct pool_target_options *given, char *tex
         return link__refuse(to, "picker lacks pick");
     if (options.n_endpoints && !options.endpoints)
         return link__refuse(to, "n_endpoints is %zu and endpoints is NULL", options.n_endpoints);
-    if ((error = link__check_time(to, "wait_timeout", options.wait_timeout, true, false)))
+    if ((error = link__check_time(to, "wait_timeout", options.wait_timeout, true)))
         return error;
     if (options.host && (error = pool_host_options_check(options.host, text, n)))
         return error;
@@ -280,8 +280,8 @@ int pool_options_check(const struct pool_options *given, char *text, size_t n)
         (error = link__check_count(to, "max_connecting", options.max_connecting, 1, UINT32_MAX / 2)) ||
         (error = link__check_count(to, "max_line", options.max_line, 1, UINT32_MAX / 2)) ||
         (error = options.max_call_bytes ? 0 : link__refuse(to, "max_call_bytes is 0; it is from 1")) ||
-        (error = link__check_time(to, "wait_timeout", options.wait_timeout, false, false)) ||
-        (error = link__check_time(to, "host_timeout", options.host_timeout, false, false)) ||
+        (error = link__check_time(to, "wait_timeout", options.wait_timeout, false)) ||
+        (error = link__check_time(to, "host_timeout", options.host_timeout, false)) ||
         (error = link__check_env(to, options.env)))
         return error;
     return options.host ? pool_host_options_check(options.host, text, n) : 0;

@@ -37,8 +37,8 @@ struct pool_call {
      * protocol gives whole comes in `done` all the same. */
     void (*part)(struct pool_call *call, const void *bytes, size_t n);
     void *data;              /* in: the caller's; never read */
-    double timeout;          /* in: seconds from pool_call() to the answer; 0: the pool's wait_timeout;
-                                INFINITY: none */
+    double timeout;          /* in: seconds from pool_call() to the answer, any above 0 up to ten years; 0: the pool's
+                                wait_timeout; INFINITY: none */
     unsigned flags;          /* in: enum pool_call_flags */
     unsigned retries;        /* in: it is tried so many times more at most; 0: once is all */
     uint64_t hash;           /* in: for pickers that hash */
@@ -98,7 +98,8 @@ struct pool_fanout {
     struct pool_call *calls; /* in: an array; each call's own `done` may be NULL, and runs before the group's */
     size_t n;                /* in: from 1 */
     size_t wanted;           /* in: enough answers; 0: all */
-    double timeout; /* in: seconds until it is told what there is; 0: the pool's wait_timeout; INFINITY: none */
+    double timeout;          /* in: seconds until it is told what there is, as of a call; 0: the pool's wait_timeout;
+                                INFINITY: none */
     void (*done)(struct pool_fanout *group); /* in: told once, from the loop or from pool_free() */
     void *data;                              /* in: the caller's; never read */
     size_t answered, failed;                 /* out: each call's status says which, and why; given up: neither */

@@ -845,6 +845,31 @@ Test(pool_call, without_a_time_it_waits_for_ever_and_by_default_as_the_pool_says
     end(&world);
 }
 
+/* What is left until a moment may be next to nothing. */
+Test(pool_call, any_time_above_none_is_one)
+{
+    static const double times[] = {1e-6, 5e-7, 1e-9, 1e-300, 10 * 365.25 * 86400};
+    struct fake_caller callers[5] = {0};
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+
+    for (int is_up = 0; is_up < 2; is_up++) {
+        if (is_up)
+            warm(&world);
+        server->holds = true;
+        for (unsigned i = 0; i < 5; i++) {
+            callers[i] = (struct fake_caller){.call = {.to = a, .timeout = times[i]}};
+            cr_assert(eq(int, fake_call(&world, &callers[i], "x"), POOL_PENDING), "%g", times[i]);
+        }
+        fake_run(&world, 1);
+        for (unsigned i = 0; i < 4; i++)
+            fake_called(&callers[i], LINKPOOL_ETIMEDOUT, is_up ? POOL_SENT_NO_ANSWER : POOL_NOT_SENT);
+        cr_assert(eq(int, pool_call_cancel(&callers[4].call), 0));
+        server->holds = false;
+    }
+    end(&world);
+}
+
 /* ---- given up ---- */
 
 Test(pool_call, a_late_answer_is_swallowed_and_handed_to_nobody)

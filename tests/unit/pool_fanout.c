@@ -418,6 +418,22 @@ Test(pool_fanout, one_given_up_outside_the_loop_may_find_time_up_and_the_last_li
     end();
 }
 
+Test(pool_fanout, any_time_above_none_is_one)
+{
+    static const double times[] = {1e-6, 5e-7, 1e-9, 1e-300};
+
+    for (unsigned i = 0; i < sizeof times / sizeof *times; i++) {
+        begin(2, 0);
+        group.timeout = times[i];
+        start();
+        cr_assert(eq(uint, told, 0));
+        fake_settle(&world);
+        fake_run(&world, 1);
+        expect(LINKPOOL_ETIMEDOUT, 0, 0);
+        end();
+    }
+}
+
 Test(pool_fanout, given_up_it_tells_nothing_and_leaves_nothing)
 {
     for (unsigned moment = 0; moment < 4; moment++) {
