@@ -150,7 +150,7 @@ static int on_goaway(struct protocol_link *pl, const struct framed_frame *frame)
 
 /* ---- requests ---- */
 
-/* An answer whose asker is gone, or to nothing that was asked. */
+/* An answer whose asker is gone, or to nothing that was asked. Late as it is, it is one. */
 static int on_stray(struct protocol_link *pl, const struct framed_frame *frame)
 {
     struct framed_link *self = framed__of(pl);
@@ -164,6 +164,7 @@ static int on_stray(struct protocol_link *pl, const struct framed_frame *frame)
     }
     if (self->unheard) {
         self->unheard--;
+        link__note_answer(pl->link);
         return 0;
     }
     snprintf(why, sizeof why, "%s to the request %u, which was answered before", name, frame->head.id);
@@ -304,6 +305,15 @@ static int take(struct protocol_link *pl, const unsigned char *bytes, size_t n)
     return found ? wrong(pl, why) : 0;
 }
 
+/* It ended within a frame. Of an answer, which may take long, and be somebody's or nobody's, that is a sign of life. */
+static void note_progress(struct protocol_link *pl)
+{
+    const struct framed_reader *reader = &framed__of(pl)->reader;
+
+    if (reader->n_head == FRAMED_HEAD && framed__get_head(reader->head).type == FRAMED_ANSWER)
+        link__note_answer(pl->link);
+}
+
 /* One read and what it brings. @return bytes, LINKPOOL_EAGAIN, or an error. */
 static ssize_t read_once(struct protocol_link *pl, size_t *asked)
 {
@@ -318,8 +328,10 @@ static ssize_t read_once(struct protocol_link *pl, size_t *asked)
         return got;
     if (room)
         framed__filled(reader, (size_t)got);
-    error = take(pl, bytes, room ? 0 : (size_t)got);
-    return error ? error : got;
+    if ((error = take(pl, bytes, room ? 0 : (size_t)got)))
+        return error;
+    note_progress(pl);
+    return got;
 }
 
 int framed__input(struct protocol_link *pl, bool short_is_all)

@@ -163,9 +163,11 @@ struct link_shared {
     unsigned n_used, n_streams;
     unsigned n_promised; /* of n_used: leased to such as have still to be told */
     unsigned delivering; /* messages being heard: their bytes may be its protocol's, so it ends after them */
-    unsigned unanswered; /* calls in a row that ran out of time on it, each sent after the last of these */
-    unsigned time_outs;  /* the same, over the link's life */
-    void *unsent;        /* the keeper's: who has a channel, and waits to send */
+    unsigned
+        unanswered;    /* calls in a row that met silence until their time was up, each sent after the last of these */
+    uint16_t silences; /* counts on with each of these, and with each sign that it answers: whoever was sent a request
+                          before has not met the silence since */
+    void *unsent;      /* the keeper's: who has a channel, and waits to send */
 };
 
 /* ---- the link ---- */
@@ -409,6 +411,13 @@ static inline int link__send(struct channel *channel, const void *bytes, size_t 
     if (channel->lease)
         channel->lease->bytes_sent += n;
     return 0;
+}
+
+/* Shared: bytes of an answer have come, whosesoever. */
+static inline void link__note_answer(struct link *link)
+{
+    link__shared(link)->unanswered = 0;
+    link__shared(link)->silences++;
 }
 
 /* channel_watch() of all there is, by one who holds the channel, and whose protocol tells of whole messages. */

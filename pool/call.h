@@ -34,7 +34,7 @@ struct call_state {
     bool is_queued : 1;  /* sending: not while it is being taken */
     bool is_telling : 1; /* a piece is being told */
     bool has_words : 1;  /* from a use before this one perhaps */
-    uint16_t time_outs;  /* of its link, cut, when it was sent */
+    uint16_t silences;   /* its link's, when it was sent */
 };
 
 /** What is kept of a group in its `lib`. */

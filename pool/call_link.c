@@ -74,7 +74,7 @@ static int send_now(struct pool_call *call)
         return error;
     state->stage = CALL_SENT;
     state->sent_at = pool__now(state->pool);
-    state->time_outs = (uint16_t)link__shared(channel->link)->time_outs;
+    state->silences = link__shared(channel->link)->silences;
     state->pool->call_bytes -= call->request_size;
     return 0;
 }
@@ -139,18 +139,13 @@ static void note_fate(struct pool_call *call, enum pool_fate fate)
         call->fate = fate;
 }
 
-static void note_life(struct link *link)
-{
-    link__shared(link)->unanswered = 0;
-}
-
 static void take_answer(struct channel *channel, const void *bytes, size_t n, int status, uint32_t code)
 {
     struct pool_call *call = call__of_lease(channel->lease);
 
     if (call__state(call)->stage == CALL_SENDING)
         return; /* to nothing that was asked: the protocol's fault, and ours to be safe from */
-    note_life(channel->link);
+    link__note_answer(channel->link);
     call->answer = bytes;
     call->answer_size = n;
     call->code = code;
@@ -194,7 +189,7 @@ static void on_part(struct channel *channel, const void *bytes, size_t n, bool l
 
     if (call__state(call)->stage == CALL_SENDING)
         return;
-    note_life(channel->link);
+    link__note_answer(channel->link);
     if ((n && !tell_part(call, bytes, n)) || !last)
         return;
     pool_release(&call->lease, POOL_REUSE);
@@ -246,14 +241,15 @@ void call__give_back(struct pool_call *call)
 }
 
 /* A few in a row that did not answer, and the link is given up, however well its host is. What was sent before the last
- * of them ran out of time met the same silence: a burst that a pause of the peer's overtakes is one. */
+ * of them ran out of time met the same silence: a burst that a pause of the peer's overtakes is one. And where bytes of
+ * any answer have come since it was sent there was none: a peer may be busy with a large one, or slow. */
 static void note_silence(struct link *link, uint16_t sent_after)
 {
     unsigned most = pool__options(pool__host_of(link))->max_unanswered;
 
-    if (sent_after != (uint16_t)link__shared(link)->time_outs)
+    if (sent_after != link__shared(link)->silences)
         return;
-    link__shared(link)->time_outs++;
+    link__shared(link)->silences++;
     if (most && link__is_open(link) && ++link__shared(link)->unanswered >= most)
         link__end(link, LINK_TIMED_OUT, 0);
 }
@@ -263,7 +259,7 @@ void call__stop_waiting(struct pool_call *call)
     struct link *link = call->lease.channel->link;
     struct link_core *core = link__core(link);
     bool is_silent = call__state(call)->stage == CALL_SENT && !call->answer_size;
-    uint16_t sent_after = call__state(call)->time_outs;
+    uint16_t sent_after = call__state(call)->silences;
 
     link__enter(core); /* it may have been the last of a link that was led away */
     call__give_back(call);
@@ -282,7 +278,7 @@ void call__lost(struct pool_call *call)
     if (link->owner->text && link->owner->last_reason == call->reason)
         note_words(call, link->owner->text, strlen(link->owner->text));
     if (call__state(call)->stage == CALL_SENT && link__is_open(link)) /* its peer ended this one alone */
-        note_life(link);
+        link__note_answer(link);
     if (freed)
         send_queued(freed);
 }

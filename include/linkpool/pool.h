@@ -129,8 +129,8 @@ struct pool_host_options {
     double read_timeout; /* seconds that a leased link may be without a byte from its peer, from when on it is leased;
                             not while its holder has paused reading; 0: for ever; default 0. Set later, it holds for
                             links made from then on, and for those whose protocol can ask */
-    unsigned max_unanswered; /* calls in a row that ran out of time on a link, each sent after the last of them, until
-                                it ends; 0: any; default 3 */
+    unsigned max_unanswered; /* calls in a row that ran out of time on a link until it ends, each sent after the last of
+                                them, and none of an answer having come since it was sent; 0: any; default 3 */
     unsigned max_channels;   /* channels of a shared link lent at once at most, however many its peer allows; 0: the
                                 peer's number alone; default 0 */
 };
