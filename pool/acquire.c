@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "link/options.h"
+#include "pool/call.h"
 #include "pool/internal.h"
 
 /* ---- taking a channel ---- */
@@ -257,6 +258,8 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
         return full(pool, lease, POOL_BOUND_LINE);
     if (pool->n_waiting >= pool->options.max_waiting)
         return full(pool, lease, POOL_BOUND_POOL_WAITING);
+    if (pool__claim(lease)->in_order && call__waits_with_too_much(lease))
+        return full(pool, lease, POOL_BOUND_CALL_BYTES);
     if ((lease->status = pool__wait(pool, line, lease)) != POOL_PENDING)
         return lease->status;
     if (pool__claim(lease)->in_order) /* it may wait though a channel is free, and its line starve for a link */

@@ -255,6 +255,33 @@ static void fill(struct pool *pool, struct pool_call *call, struct pool_fanout *
     call->lease.avoid = NULL;
 }
 
+/* One that waits alone may be larger than all may be together: else it could never be asked. Its own are counted. */
+static bool is_too_much(const struct pool_call *call)
+{
+    const struct pool *pool = call__state(call)->pool;
+    size_t others = pool->call_bytes - call->request_size, most = pool->options.max_call_bytes;
+
+    return others && (others > most || call->request_size > most - others);
+}
+
+/* What was let in once is bounded no more, though it waits again. */
+bool call__waits_with_too_much(const struct pool_lease *lease)
+{
+    return !call__of_lease(lease)->attempts && is_too_much(call__of_lease(lease));
+}
+
+/* It has a channel, and its protocol has no room. */
+static int refuse_if_unsent(struct pool_call *call)
+{
+    if (call__state(call)->stage != CALL_SENDING || pool__claim(&call->lease)->state != CLAIM_HELD ||
+        !is_too_much(call))
+        return 0;
+    call__give_back(call);
+    call->bound = POOL_BOUND_CALL_BYTES;
+    call__state(call)->pool->full++;
+    return LINKPOOL_EFULL;
+}
+
 static int start_clock(struct pool *pool, struct pool_call *call)
 {
     double timeout = call->timeout > 0 ? call->timeout : pool->options.wait_timeout;
@@ -271,11 +298,6 @@ int call__start(struct pool *pool, struct pool_call *call, struct pool_fanout *g
         return LINKPOOL_EINVAL;
     if (pool->freed || pool->draining)
         return LINKPOOL_ECLOSED;
-    if (pool->call_bytes > pool->options.max_call_bytes ||
-        call->request_size > pool->options.max_call_bytes - pool->call_bytes) {
-        call->bound = POOL_BOUND_CALL_BYTES;
-        return LINKPOOL_EFULL;
-    }
     link__later(&pool->core); /* first: outside a turn it brings the clock up to date */
     fill(pool, call, group);
     if (start_clock(pool, call)) {
@@ -284,7 +306,7 @@ int call__start(struct pool *pool, struct pool_call *call, struct pool_fanout *g
     }
     pool->call_bytes += call->request_size;
     fill_budget(pool);
-    if (!(status = ask(call)))
+    if (!(status = ask(call)) && !(status = refuse_if_unsent(call)))
         return POOL_PENDING;
     close_call(call, status);
     return status;

@@ -74,6 +74,8 @@ int call__start(struct pool *pool, struct pool_call *call, struct pool_fanout *g
 void call__skip(struct pool_call *call, int status);    /* not under way: it is not even started */
 void call__give_up(struct pool_call *call, int status); /* under way; nothing is told */
 void call__rang(struct link_node *timer);
+bool call__waits_with_too_much(
+    const struct pool_lease *lease);                       /* of a call that begins: by the pool's bound of bytes */
 void call__forget(struct pool_lease *lease);               /* after a fork; of no call: nothing */
 size_t call__unsent_bytes(const struct pool_lease *lease); /* what it has of the pool's call_bytes; of no call: 0 */
 void call__tell(struct pool_call *call, int status);       /* its outcome: touch nothing after it */

@@ -234,8 +234,10 @@ Test(pool_call_explain, one_refused_at_once_names_the_bound_or_the_cause)
     begin();
     stage.world.options.max_call_bytes = 10;
     framed_stage_open(&stage);
-    cr_assert(eq(int, start(&call, 11), LINKPOOL_EFULL));
+    cr_assert(eq(int, start(&other, 1), POOL_PENDING));
+    cr_assert(eq(int, start(&call, 10), LINKPOOL_EFULL));
     expect("a bound is reached: max_call_bytes, not sent");
+    cr_assert(eq(int, pool_call_cancel(&other), 0));
     testing_peer_behave(stage.server.peer, TESTING_REFUSE);
     ask(&call, 1);
     expect_end("every host is down, last: connection refused (errno 111), not sent");
