@@ -125,7 +125,8 @@ struct pool_host {
     struct pool_membership *memberships;
     struct pool_line line;
     uint32_t n[LINK_CLOSED]; /* links in each state before it */
-    uint32_t n_memory;       /* links whose memory has not gone */
+    uint32_t n_memory : 26;  /* links whose memory has not gone */
+    uint32_t roomless : 6;   /* links in a row that came up and could carry nobody; 63: that many or more */
     uint32_t pins;
     uint32_t expected_room; /* what an attempt is taken to serve */
     float last_delay;       /* seconds: the backoff's last answer */
@@ -445,6 +446,7 @@ void pool__sent_away(struct link *link, enum link_reason reason);
 void pool__succeeded(struct link *link);
 void pool__retry(struct link *link);
 void pool__proven(struct link *link);
+void pool__see_room(struct link *link); /* shared, it has carried nobody before: can it? */
 void pool__reset_host_backoff(struct pool_host *host);
 void pool__begin_anew(struct pool_host *host);    /* the same, and its next attempt waits a draw, as after a loss */
 void pool__bring_back(struct pool_host *host);    /* into service, with a first link ahead of use */

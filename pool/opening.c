@@ -404,13 +404,18 @@ static uint32_t will_serve(const struct pool_host *host)
     return within(within(host->expected_room, options->max_channels), options->max_uses);
 }
 
+/* Its next attempt is not begun yet: a link is made that waits for it, and takes nobody's place meanwhile. */
+static bool pauses(const struct pool_host *host)
+{
+    return !host->lists[PLACE_RESTING] && host->not_before > pool__now(pool__of(host));
+}
+
 static void begin(struct pool_host *host, struct link *link, struct pool_line *line)
 {
     struct pool *pool = pool__of(host);
-    double wait = host->not_before - pool__now(pool);
 
-    if (link__state(link) == LINK_IDLE && wait > 0) {
-        link__hold(link, wait);
+    if (pauses(host)) {
+        link__hold(link, host->not_before - pool__now(pool));
         return;
     }
     serve_with(link, line_to_serve(host, line), will_serve(host));
@@ -447,6 +452,19 @@ static bool make_room_for(const struct pool_line *line, struct pool_host *host)
     return true;
 }
 
+/* False: there is no link left in the pool. */
+static bool has_place(const struct pool_line *line, struct pool_host *host)
+{
+    const struct pool *pool = pool__of(host);
+    struct link *link;
+
+    if (pauses(host))
+        return true;
+    if ((link = gives_way(host, first_of(line))))
+        link__end(link, LINK_MADE_ROOM, 0);
+    return pool->n_links < pool->options.max_links || make_room_for(line, host);
+}
+
 static enum outcome open_one(struct pool_line *line)
 {
     struct pool *pool = pool_of(line);
@@ -464,9 +482,7 @@ static enum outcome open_one(struct pool_line *line)
         serve_with(link, line, will_serve(host));
         return OPENED;
     }
-    if ((link = gives_way(host, first_of(line))))
-        link__end(link, LINK_MADE_ROOM, 0);
-    if (pool->n_links >= pool->options.max_links && !make_room_for(line, host))
+    if (!has_place(line, host))
         return NO_LINK_LEFT;
     if (!(link = host->lists[PLACE_RESTING]) && !(link = pool__link_new(host))) {
         while (leases_want(line)) /* those that attempts under way will serve go on waiting */

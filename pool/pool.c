@@ -84,6 +84,7 @@ static void on_served(struct link *link)
 {
     struct pool_host *host = pool__host_of(link);
     struct pool *pool = pool__of(host);
+    bool tells_of_room = link__is_shared(link) && !link->uses;
 
     if (link->bits & LINK_ENDING)
         return;
@@ -97,6 +98,8 @@ static void on_served(struct link *link)
     if (!link__held(link))
         pool__arm_idle(host, link->idle_since);
     pool__serve(host);
+    if (tells_of_room) /* after those who wait: its protocol may refuse each of them */
+        pool__see_room(link);
     if (!link__held(link) && pool->starving.n && pool__must_make_room(link)) {
         link__end(link, LINK_MADE_ROOM, 0); /* nobody took it here, and elsewhere somebody waits for its place */
         return;

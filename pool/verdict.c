@@ -54,7 +54,7 @@ static void spread(struct pool_host *host, bool leases_too)
     struct pool *pool = pool__of(host);
     double wait = host->owner.terms->backoff.reconnect_spread * link__draw(&pool->core);
 
-    if (leases_too)
+    if (leases_too && !(host->roomless && host->not_before > pool__now(pool) + wait))
         host->not_before = pool__now(pool) + wait;
     pool__keep_after(host, wait);
 }
@@ -272,7 +272,7 @@ void pool__succeeded(struct link *link)
     struct pool_host *host = pool__host_of(link);
 
     host->failed = host->holding = false;
-    if (!host->failures)
+    if (!host->failures && !host->roomless)
         host->not_before = 0;
     host->start_asked = false;
     host->connected++;
@@ -320,6 +320,59 @@ static void forget(struct pool_host *host)
     pool__host_changed(host);
 }
 
+/* ---- links that can carry nobody ---- */
+
+/* It came up: no failure, and no verdict. But who waits is not served, and the next would be like it. The first of them
+ * says nothing of the next, which may lead to another server; those under way as the pause began belong to it. */
+static void count_roomless(struct pool_host *host)
+{
+    double now = pool__now(pool__of(host)), delay;
+
+    if (host->roomless && now < host->not_before)
+        return;
+    if (!host->roomless) {
+        host->roomless = 1;
+        if (!host->failures) {
+            host->first_failure = now;
+            host->last_delay = 0;
+        }
+        return;
+    }
+    if (host->roomless < 63)
+        host->roomless++;
+    delay = backoff_delay(&host->owner.terms->backoff,
+        &(struct backoff_history){.attempt = host->roomless - 1u,
+            .elapsed = now - host->first_failure,
+            .last_delay = host->last_delay,
+            .reason = LINK_NO_REASON},
+        link__draw(host->owner.core));
+    host->last_delay = delay > 0 ? (float)delay : 0;
+    host->not_before = now + (delay < 0 ? no_more_retry : delay);
+}
+
+/* It has room: others may have it as well. A wait that a failure began goes on. */
+static void end_roomless(struct pool_host *host)
+{
+    if (!host->roomless)
+        return;
+    host->roomless = 0;
+    if (host->failures)
+        return;
+    host->not_before = 0;
+    if (host->n[LINK_BACKOFF] && !host->failed)
+        forget(host);
+}
+
+void pool__see_room(struct link *link)
+{
+    struct pool_host *host = pool__host_of(link);
+
+    if (link__shared(link)->said)
+        end_roomless(host);
+    else if (link->since >= pool__now(pool__of(host))) /* it is said once a link: as it comes up */
+        count_roomless(host);
+}
+
 void pool__retry(struct link *link)
 {
     struct pool_host *host = pool__host_of(link);
@@ -330,12 +383,13 @@ void pool__retry(struct link *link)
         return;
     }
     host->probe_due = true;
-    pool__want(&host->line);
+    pool__want_host(host);
 }
 
 void pool__reset_host_backoff(struct pool_host *host)
 {
     host->failures = 0;
+    host->roomless = 0;
     count_to_here(host);
     host->not_before = host->keep_after = 0;
     if (!host->n[LINK_OFFLINE] && (host->n[LINK_BACKOFF] || host->failed))
@@ -358,6 +412,7 @@ void pool__bring_back(struct pool_host *host)
     host->failed = host->failed && host->lists[PLACE_RESTING];
     host->holding = host->holding && pool__opening(host);
     host->failures = 0;
+    host->roomless = 0;
     count_to_here(host);
     host->not_before = host->keep_after = 0;
     if (host->n[LINK_OFFLINE])

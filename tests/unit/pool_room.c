@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "tests/fakes/framed_stage.h"
 #include "tests/fakes/shared.h"
@@ -307,5 +308,149 @@ Test(pool_room, to_a_peer_nobody_knows_each_who_waits_has_an_attempt_and_the_fir
     for (unsigned i = 3; i < 12; i++)
         cr_assert(eq(int, fake_ask(&stage.world, &users[i], framed_address), POOL_READY));
     cr_assert(eq(uint, links_opened(), 3));
+    framed_stage_end(&stage);
+}
+
+/* ---- links that can carry nobody ---- */
+
+enum {
+    HOSTS = 2
+};
+
+static struct framed_peer full[HOSTS];
+
+static const char *full_address(unsigned i)
+{
+    static const char *const addresses[HOSTS] = {"10.0.1.1:80", "10.0.1.2:80"};
+
+    return addresses[i];
+}
+
+/* Servers that allow no channel, and who waits for each of them for ten seconds. */
+static void begin_full(unsigned max_links)
+{
+    begin(0, 0, max_links);
+    stage.world.backoff = backoff_linkd; /* 0.2, 0.4, 0.8, ... 10 s, each +-20 % */
+    stage.world.host.backoff = &stage.world.backoff;
+}
+
+static void wait_at_full(unsigned hosts, unsigned flags)
+{
+    for (unsigned i = 0; i < hosts; i++) {
+        memset(&full[i], 0, sizeof full[i]);
+        framed_peer_begin(&full[i], fake_peer(&stage.world, full_address(i), TESTING_ACCEPT));
+        full[i].calls.channels = 0;
+        testing_peer_delay(full[i].peer, 0.001, 0);
+        users[i].lease.flags = flags;
+        users[i].lease.timeout = 60;
+        fake_ask(&stage.world, &users[i], full_address(i));
+    }
+}
+
+/* Two at once, and six or seven after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s, a fifth more or less. */
+static void expect_paced(const struct testing_peer *peer)
+{
+    cr_assert(ge(uint, testing_peer_attempts(peer), 6));
+    cr_assert(le(uint, testing_peer_attempts(peer), 8));
+    cr_assert(lt(dbl, testing_peer_attempt_at(peer, 1) - testing_peer_attempt_at(peer, 0), 0.1));
+    for (unsigned i = 2; i < testing_peer_attempts(peer); i++) {
+        double gap = testing_peer_attempt_at(peer, i) - testing_peer_attempt_at(peer, i - 1);
+        cr_assert(ge(dbl, gap, 0.8 * 0.1 * (1 << i) / 2));
+    }
+}
+
+static void end_full(unsigned hosts)
+{
+    for (unsigned i = 0; i < hosts; i++)
+        cr_assert(eq(int, users[i].status, POOL_PENDING)); /* no failure: nothing fails fast */
+    framed_stage_end(&stage);
+}
+
+Test(pool_room, a_peer_whose_links_carry_nobody_is_dialled_by_the_backoff)
+{
+    begin_full(64);
+    framed_stage_open(&stage);
+    wait_at_full(1, 0);
+    fake_run(&stage.world, 10);
+    expect_paced(full[0].peer);
+    cr_assert(eq(uint, (unsigned)fake_host_stats(fake_host(&stage.world, full_address(0))).failed, 0));
+    end_full(1);
+}
+
+Test(pool_room, hosts_whose_links_carry_nobody_do_not_fight_for_a_full_pool)
+{
+    for (unsigned total = 1; total <= 3; total++) {
+        begin_full(64);
+        stage.world.options.max_links = total;
+        framed_stage_open(&stage);
+        wait_at_full(HOSTS, 0);
+        fake_run(&stage.world, 10);
+        for (unsigned i = 0; i < HOSTS; i++)
+            cr_assert(le(uint, testing_peer_attempts(full[i].peer), 8));
+        end_full(HOSTS);
+    }
+}
+
+Test(pool_room, a_fresh_lease_does_not_dial_in_a_circle_where_links_carry_nobody)
+{
+    for (unsigned max_links = 1; max_links <= 3; max_links++) {
+        begin_full(max_links);
+        framed_stage_open(&stage);
+        wait_at_full(1, POOL_FRESH);
+        fake_run(&stage.world, 10);
+        expect_paced(full[0].peer);
+        end_full(1);
+    }
+}
+
+Test(pool_room, a_fresh_lease_of_a_target_is_tried_for_as_often)
+{
+    const char *address = full_address(0);
+
+    begin_full(1);
+    framed_stage_open(&stage);
+    framed_peer_begin(&full[0], fake_peer(&stage.world, address, TESTING_ACCEPT));
+    full[0].calls.channels = 0;
+    users[0].lease.flags = POOL_FRESH;
+    users[0].lease.timeout = 60;
+    fake_ask_target(&stage.world, &users[0], fake_target(&stage.world, "t", &pool_pick_first, &address, 1));
+    fake_run(&stage.world, 10);
+    expect_paced(full[0].peer);
+    end_full(1);
+}
+
+Test(pool_room, a_protocol_that_refuses_each_channel_is_dialled_by_the_backoff)
+{
+    struct fake_shared_ways ways = {.refuses = true};
+    struct protocol refusing = fake_shared;
+
+    begin_full(64);
+    refusing.config = &ways;
+    stage.world.host.protocol = &refusing;
+    framed_stage_open(&stage);
+    struct testing_peer *peer = fake_echo(&stage.world, full_address(0));
+    users[0].lease.timeout = 60;
+    fake_ask(&stage.world, &users[0], full_address(0));
+    fake_run(&stage.world, 10);
+    expect_paced(peer);
+    end_full(1);
+}
+
+Test(pool_room, the_wait_is_over_once_a_link_has_room)
+{
+    begin_full(64);
+    stage.world.backoff = backoff_edge; /* 1, 2, 4, ... s */
+    framed_stage_open(&stage);
+    wait_at_full(1, 0);
+    fake_run(&stage.world, 5);
+    unsigned before = testing_peer_attempts(full[0].peer);
+    full[0].calls.channels = 1;
+    framed_session_limit(full[0].session, 1);
+    users[1].lease.timeout = 60;
+    fake_ask(&stage.world, &users[1], full_address(0)); /* more than that link has room for */
+    fake_run(&stage.world, 0.1);
+    cr_assert(eq(int, users[0].status, POOL_READY));
+    cr_assert(eq(int, users[1].status, POOL_READY));
+    cr_assert(eq(uint, testing_peer_attempts(full[0].peer), before + 1));
     framed_stage_end(&stage);
 }

@@ -1,3 +1,3 @@
 # file: pool/opening.c
 # so may the pool
-/^static enum outcome open_one/,/^\}/ s/pool->n_links >= pool->options.max_links/pool->n_links > pool->options.max_links/
+/^static bool has_place/,/^\}/ s/pool->n_links < pool->options.max_links/pool->n_links <= pool->options.max_links/
