@@ -4,8 +4,8 @@
 #
 # Usage: planted.sh DIRECTORY PROGRAM [NAME...]    where to build; sim, sim_seam or faults
 # PLANTED_SEEDS (2000): so many games of sim at most, from seed 1 on.
-# A fault's first line is `# file: PATH`, its second says what it does, the rest is a script for sed -E. It must change
-# that file, and compile. A program that crashes, asserts or hangs has found it. Two are tried at a time.
+# A fault's first line is `# file: PATH`, its second says what it does, the rest is a script for sed -E; a line
+# `# games: ARGUMENT...` is for games of another kind. It must change that file, and compile. A program that crashes, asserts or hangs has found it. Two are tried at a time.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p "${1:?planted.sh: the directory is missing}"
@@ -21,12 +21,12 @@ build()
     make -s -j2 -C "$1" BUILD=build KIND=debug CFLAGS=-O1 WARNINGS=-w "build/debug/$program" >"$1/build.log" 2>&1
 }
 
-# run TREE [JOBS]: in at most five minutes, or one where it takes seconds.
+# run TREE JOBS [ARGUMENT...]: in at most five minutes, or one where it takes seconds.
 run()
 (
     ulimit -c 0
     local arguments=() seconds=60
-    [ "$program" != sim ] || arguments=(--from 1 --count "$seeds" --jobs "${2:-1}" --no-rarities) seconds=300
+    [ "$program" != sim ] || arguments=(--from 1 --count "$seeds" --jobs "$2" --no-rarities "${@:3}") seconds=300
     timeout "$seconds" "$1/build/debug/$program" "${arguments[@]}"
 )
 
@@ -40,7 +40,8 @@ judge()
     sed -E -i -f "$fault" "$2/$file" || { echo "failed: not a script for sed"; return; }
     cmp -s "$file" "$2/$file" && { echo "failed: changes nothing in $file"; return; }
     build "$2" || { echo "failed: does not compile: $(grep -m 1 'error' "$2/build.log")"; return; }
-    run "$2" >"$log" 2>&1
+    # shellcheck disable=SC2046 # arguments without spaces
+    run "$2" 1 $(sed -n 's/^# games: *//p' "$fault") >"$log" 2>&1
     case $? in
     0) echo "failed: not found" ;;
     *) echo "found: $(grep -m 1 -E '^sim: |^\[FAIL\]|FAILED|Assertion' "$log" | cut -c -110)" ;;
