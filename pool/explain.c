@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "pool/call.h"
 #include "pool/internal.h"
@@ -76,6 +77,24 @@ static void __attribute__((format(printf, 2, 3))) say(struct words *to, const ch
     to->length += more > 0 ? (size_t)more : 0;
 }
 
+/* Nobody holds them, and nobody is lent them: why. */
+static void say_reserve(struct words *to, const struct pool_host *host)
+{
+    unsigned asked = 0, without_room = 0;
+    const struct link *link;
+
+    DL_FOREACH (host->lists[PLACE_RESERVE], link) {
+        if (link__is_doubted(link))
+            asked++;
+        else if (link__is_shared(link) && link__is_full(link))
+            without_room++;
+    }
+    if (asked)
+        say(to, ", %u being asked whether it is alive", asked);
+    if (without_room)
+        say(to, ", %u whose peer takes nobody just now (room 0)", without_room);
+}
+
 static void say_host(struct words *to, const struct pool_host *host)
 {
     const struct pool_host_options *options = pool__options(host);
@@ -87,6 +106,7 @@ static void say_host(struct words *to, const struct pool_host *host)
         pool__opening(host));
     if (host->line.n)
         say(to, ", %u waiting", host->line.n);
+    say_reserve(to, host);
     say(to, ")");
     if (host->owner.last_reason)
         say(to, ", last: %s", link_reason_text((enum link_reason)host->owner.last_reason));
@@ -98,6 +118,10 @@ static void say_host(struct words *to, const struct pool_host *host)
         say(to, ", next try in %.3g s", retry);
 }
 
+enum {
+    MOST_HOSTS = 16 /* of a target that are told of: it may have thousands */
+};
+
 static void say_target(struct words *to, const struct pool_target *target)
 {
     say(to, "%s is %s", target->name, link_state_name(pool_target_state(target)));
@@ -107,18 +131,24 @@ static void say_target(struct words *to, const struct pool_target *target)
         say(to, ", it has no endpoints");
     if (target->line.n)
         say(to, ", %u waiting", target->line.n);
-    for (size_t i = 0; i < target->pick.n; i++) {
+    for (size_t i = 0; i < target->pick.n && i < MOST_HOSTS; i++) {
         say(to, "; ");
         say_host(to, target->hosts[i]);
     }
+    if (target->pick.n > MOST_HOSTS)
+        say(to, "; and %zu more", target->pick.n - MOST_HOSTS);
 }
 
 static void say_line(struct words *to, const struct pool_line *line)
 {
+    const struct pool *pool = line->host ? pool__of(line->host) : line->target->pool;
+
     if (line->host)
         say_host(to, line->host);
     else
         say_target(to, line->target);
+    if (link__node_is_set(&line->starving) && pool->n_links >= pool->options.max_links)
+        say(to, "; the pool is full: %u of %u links", pool->n_links, pool->options.max_links);
 }
 
 static int finish(const struct words *to)
@@ -288,7 +318,8 @@ static void say_over(struct words *to, const struct pool_call *call)
             say(to, " %u", call->code);
         if (*call->words)
             say(to, ": %s", call->words);
-        say_fate(to, call);
+        if (call->status != LINKPOOL_EPEER) /* it is answered */
+            say_fate(to, call);
     }
     say_attempts(to, call);
 }

@@ -43,7 +43,7 @@ struct pool_call {
     unsigned retries;        /* in: it is tried so many times more at most; 0: once is all */
     uint64_t hash;           /* in: for pickers that hash */
     const void *answer;      /* out: borrowed while `done` runs, unless that ends its link (pool_free());
-                                NULL: there is none */
+                                NULL: there is none; with LINKPOOL_EPEER the peer's words, as they came */
     size_t answer_size;      /* out; of one in pieces: the bytes that were told */
     int status;              /* out: 0, POOL_PENDING, or an error */
     uint32_t code;           /* out: with LINKPOOL_EPEER what the peer says went wrong, else 0 */
@@ -85,8 +85,8 @@ int pool_call_cancel(struct pool_call *call);
 
 /**
  * Says in words where a call is, or why it failed: whom it waits for and how each host is, to whom it was sent and how
- * long ago, the time left, what became of its request, and what the peer said. At any time while it is under way, in
- * `done` and after it.
+ * long ago, the time left, what became of its request, and what the peer said. Of a target with many hosts the first
+ * are told of, and how many more there are. At any time while it is under way, in `done` and after it.
  *
  * @return as snprintf(): the length of the whole text.
  */
@@ -102,8 +102,10 @@ struct pool_fanout {
                                 INFINITY: none */
     void (*done)(struct pool_fanout *group); /* in: told once, from the loop or from pool_free() */
     void *data;                              /* in: the caller's; never read */
-    size_t answered, failed;                 /* out: each call's status says which, and why; given up: neither */
-    int status;   /* out: 0: enough have answered; LINKPOOL_ETIMEDOUT; LINKPOOL_ELOST: too many failed; POOL_PENDING */
+    size_t answered, failed; /* out: each call's status says which, and why; one that you cancel has failed; given up
+                                with the group: neither */
+    int status; /* out: 0: enough have answered; LINKPOOL_ETIMEDOUT; LINKPOOL_ELOST: too many failed, or were cancelled;
+                   POOL_PENDING */
     void *lib[8]; /* the library's */
 };
 

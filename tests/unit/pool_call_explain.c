@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "linkpool/call.h"
@@ -90,6 +91,78 @@ Test(pool_call_explain, one_in_line_says_how_its_hosts_are)
     framed_stage_end(&stage);
 }
 
+Test(pool_call_explain, one_in_line_says_that_the_peer_takes_nobody_just_now)
+{
+    begin();
+    stage.server.calls.channels = 0;
+    framed_stage_open(&stage);
+    call.timeout = 4;
+    ask(&call, 1);
+    expect("waiting, in line, 4 s left: " AT " is ready (1 of 1 links, 0 leased, 0 opening, 1 waiting, 1 whose peer "
+           "takes nobody just now (room 0))");
+    framed_stage_end(&stage);
+}
+
+Test(pool_call_explain, one_in_line_says_that_the_link_is_being_asked)
+{
+    begin();
+    framed_stage_open(&stage);
+    ask(&other, 1);
+    framed_session_answer(stage.server.session, 1, bytes, 1);
+    fake_settle(&stage.world);
+    testing_peer_window(stage.server.peer, 0);
+    pool_network_changed(stage.world.pool);
+    call.timeout = 4;
+    cr_assert(eq(int, start(&call, 1), POOL_PENDING));
+    expect("waiting, in line, 4 s left: " AT " is ready (1 of 1 links, 0 leased, 0 opening, 1 waiting, 1 being asked "
+           "whether it is alive)");
+    framed_stage_end(&stage);
+}
+
+Test(pool_call_explain, one_in_line_says_that_the_pool_is_full)
+{
+    begin();
+    stage.world.options.max_links = 1;
+    framed_stage_open(&stage);
+    ask(&other, 1);
+    call.timeout = 4;
+    call.to = "10.0.0.2:80";
+    call.request = bytes;
+    call.done = on_done;
+    cr_assert(eq(int, pool_call(stage.world.pool, &call), POOL_PENDING));
+    fake_settle(&stage.world);
+    expect("waiting, in line, 4 s left: 10.0.0.2:80 is idle (0 of 1 links, 0 leased, 0 opening, 1 waiting); the pool "
+           "is full: 1 of 1 links");
+    framed_stage_end(&stage);
+}
+
+Test(pool_call_explain, of_many_hosts_the_first_are_told_of)
+{
+    enum {
+        HOSTS = 1000
+    };
+    static char names[HOSTS][24], text[4000];
+    static struct pool_endpoint endpoints[HOSTS];
+    struct pool_target_options options;
+
+    begin();
+    framed_stage_open(&stage);
+    pool_target_options_init(&options);
+    for (unsigned i = 0; i < HOSTS; i++) {
+        snprintf(names[i], sizeof names[i], "10.1.%u.%u:80", i / 250, i % 250 + 1);
+        endpoints[i] = (struct pool_endpoint){.size = sizeof *endpoints, .address = names[i]};
+    }
+    options.endpoints = endpoints;
+    options.n_endpoints = HOSTS;
+    const struct pool_target *target = pool_target_add(stage.world.pool, "many", &options);
+    int n = pool_target_explain(target, text, sizeof text);
+    cr_assert(lt(int, n, (int)sizeof text));
+    cr_assert(ne(ptr, strstr(text, "10.1.0.16:80 is idle"), NULL));
+    cr_assert(eq(ptr, strstr(text, "10.1.0.17:80"), NULL));
+    cr_assert(eq(str, text + n - 14, "; and 984 more"));
+    framed_stage_end(&stage);
+}
+
 Test(pool_call_explain, one_whose_host_fails_says_why_and_when_it_is_tried_next)
 {
     begin();
@@ -172,13 +245,13 @@ Test(pool_call_explain, an_error_of_the_peer_is_told_with_code_and_words)
     ask(&call, 1);
     framed_session_error(stage.server.session, 1, 300, "no such\nthing");
     fake_settle(&stage.world);
-    expect_end("the peer answered with an error 300: no such.thing, sent and not answered, 1 attempt");
+    expect_end("the peer answered with an error 300: no such.thing, 1 attempt");
     ask(&call, 1);
     framed_session_error(stage.server.session, 2, 301,
         "one two three four five six seven eight nine ten eleven 12345678901234"); /* cut to fit */
     fake_settle(&stage.world);
     expect_end("the peer answered with an error 301: one two three four five six seven eight nine ten eleven 1234567, "
-               "sent and not answered, 1 attempt");
+               "1 attempt");
     framed_stage_end(&stage);
 }
 
