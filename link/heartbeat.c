@@ -278,12 +278,17 @@ int protocol_ping_less(struct protocol_link *pl)
 
 /* ---- doubt ---- */
 
+bool link__can_be_asked(const struct link *link)
+{
+    return of(link) && link->owner->protocol->ping && link->owner->terms->heartbeat.interval > 0;
+}
+
 /* The answer of a probe under way may have come before the change: it is not waited for any more. */
 bool link__doubt(struct link *link)
 {
     struct link_heartbeat *heartbeat = of(link);
 
-    if (!heartbeat || !link->owner->protocol->ping || link->owner->terms->heartbeat.interval <= 0)
+    if (!link__can_be_asked(link))
         return false;
     heartbeat->doubt = DOUBT_CAST;
     heartbeat->asking = false;

@@ -57,6 +57,7 @@ void link__heartbeat_armed(struct link *link);  /* READY: the timer was set for 
 void link__heartbeat_sooner(struct link *link); /* READY: the timer rings in time for what is due */
 void link__heard(struct link *link);            /* something came */
 bool link__doubt(struct link *link);            /* asks it soon, before it is lent again; false: it cannot be asked */
+bool link__can_be_asked(const struct link *link);
 double link__heartbeat_due(const struct link *link); /* INFINITY: never */
 bool link__heartbeat_rang(struct link *link);        /* READY: does what is due; false: the link has ended */
 double link__answer_due(const struct link *link);    /* of the probe under way; -INFINITY: there is none */

@@ -203,6 +203,7 @@ enum pool_node_kind {
     POOL_NODE_CALL,
     POOL_NODE_CALLS,
     POOL_NODE_FANOUT,
+    POOL_NODE_NETWORK,
     POOL_NODE_DRAIN
 };
 
@@ -231,6 +232,8 @@ struct pool {
     uint64_t acquired_ready, acquired_waited, failed_fast, timed_out, full, cancelled, opened, peeked;
     uint64_t first_uses; /* leases of a link that had not served before */
     uint64_t network_changes;
+    double begun_anew;              /* when a change last had all begin anew */
+    struct link_node network_timer; /* those that followed soon after have it do so again */
     uint64_t wait_histogram[32];
     struct fanout_state *groups; /* utlist: decided, in order, and to be told */
     struct call_state *clocked;  /* utlist: calls in order of deadline, but for those with a timer of their own */
@@ -454,6 +457,9 @@ void pool__spread_upkeep(struct pool_host *host); /* what is kept up waits a dra
 /* What is kept up is not opened for so long, or longer where that was said before. */
 void pool__keep_after(struct pool_host *host, double wait);
 void pool__pause_upkeep(struct pool_host *host); /* a little: memory or room was short */
+
+/* network.c */
+void pool__network_begin_anew(struct pool *pool); /* all but what is asked */
 
 /* members.c */
 struct pool_members { /* a target's list as it is being made */

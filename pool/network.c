@@ -6,14 +6,29 @@
 
 #include "pool/internal.h"
 
-/* One that cannot be asked is replaced: a lease that fails on it costs more than another connection. */
-static void doubt_links(struct pool_host *host)
+static bool is_lent_on(const struct link *link)
+{
+    return link__state(link) != LINK_DRAINING && !link->retire;
+}
+
+static void ask_links(struct pool_host *host)
 {
     struct link *link, *next;
 
     for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
         DL_FOREACH_SAFE (host->lists[place], link, next)
-            if (link__state(link) != LINK_DRAINING && !link->retire && !link__doubt(link))
+            if (is_lent_on(link))
+                link__doubt(link);
+}
+
+/* Those that cannot be asked: a lease that fails on one costs more than another connection. */
+static void replace_links(struct pool_host *host)
+{
+    struct link *link, *next;
+
+    for (int place = PLACE_IDLE; place <= PLACE_BUSY; place++)
+        DL_FOREACH_SAFE (host->lists[place], link, next)
+            if (is_lent_on(link) && !link__can_be_asked(link))
                 pool__retire(link, LINK_DRAINED);
 }
 
@@ -29,20 +44,38 @@ static void give_up_attempts(struct pool_host *host)
     }
 }
 
+/* Seconds: news come in bunches, and what is begun anew with each of them never comes up. */
+static const double bunch = 1;
+
+void pool__network_begin_anew(struct pool *pool)
+{
+    struct pool_host *host;
+
+    pool->begun_anew = pool__now(pool);
+    link__timer_clear(&pool->core, &pool->network_timer);
+    for (host = pool->hosts; host; host = host->hh.next)
+        if (!host->draining) { /* it has none that are lent again */
+            give_up_attempts(host);
+            replace_links(host);
+            pool__begin_anew(host);
+        }
+}
+
 void pool_network_changed(struct pool *pool)
 {
     struct pool_host *host;
 
     if (pool->freed)
         return;
-    pool->network_changes++;
     link__enter(&pool->core);
     for (host = pool->hosts; host; host = host->hh.next)
-        if (!host->draining) { /* it has none that are lent again */
-            give_up_attempts(host);
-            doubt_links(host);
-            pool__begin_anew(host);
-        }
+        if (!host->draining)
+            ask_links(host);
+    if (!pool->network_changes++ || pool__now(pool) >= pool->begun_anew + bunch)
+        pool__network_begin_anew(pool);
+    else if (pool__now(pool) > pool->begun_anew &&
+             !link__node_is_set(&pool->network_timer)) /* something may have begun */
+        link__timer_set(&pool->core, &pool->network_timer, pool->begun_anew + bunch);
     link__leave(&pool->core);
     pool__check(pool);
 }

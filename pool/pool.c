@@ -204,6 +204,9 @@ static void on_rang(struct link_core *core, struct link_node *node)
     case POOL_NODE_CALLS:
         call__clock_rang(pool);
         break;
+    case POOL_NODE_NETWORK:
+        pool__network_begin_anew(pool);
+        break;
     case POOL_NODE_FANOUT:
         fanout__rang(node);
         break;
@@ -344,7 +347,9 @@ struct pool *pool_new_on(struct driver *driver, const struct pool_options *given
     link__core_init(&pool->core, driver, options.env, &pool__keeper);
     if (link__heap_hold(&pool->core.timers, options.env)) /* for the drain's timer, */
         goto no_timer;
-    if (link__heap_hold(&pool->core.timers, options.env)) /* and for the calls' */
+    if (link__heap_hold(&pool->core.timers, options.env)) /* for the calls', */
+        goto no_timer;
+    if (link__heap_hold(&pool->core.timers, options.env)) /* and for a changed network's */
         goto no_timer;
     pool->options = options;
     pool->options.host = NULL;
@@ -352,6 +357,7 @@ struct pool *pool_new_on(struct driver *driver, const struct pool_options *given
         link__take_observer(&pool->observer, options.observer);
     pool->drain_timer.kind = POOL_NODE_DRAIN;
     pool->call_timer.kind = POOL_NODE_CALLS;
+    pool->network_timer.kind = POOL_NODE_NETWORK;
     return pool;
 no_timer:
     link__core_free(&pool->core);
@@ -506,6 +512,7 @@ void pool_after_fork(struct pool *pool)
     pool->draining = pool->drain_told = false;
     pool->drained = NULL;
     link__timer_clear(&pool->core, &pool->call_timer);
+    link__timer_clear(&pool->core, &pool->network_timer);
     link__timer_clear(&pool->core, &pool->drain_timer);
     while (pool->to_tell) {
         struct pool_claim *claim = pool->to_tell;

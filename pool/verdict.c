@@ -400,11 +400,14 @@ void pool__reset_host_backoff(struct pool_host *host)
 void pool__begin_anew(struct pool_host *host)
 {
     unsigned first = pool__options(host)->first_connecting;
+    double pending = host->not_before;
 
     pool__reset_host_backoff(host);
     if (host->connect_limit < first) /* it was lowered by what is in doubt */
         set_limit(host, first);
     spread(host, true);
+    if (pending > pool__now(pool__of(host)) && pending < host->not_before)
+        host->not_before = pending; /* many changes do not put it off */
 }
 
 void pool__bring_back(struct pool_host *host)

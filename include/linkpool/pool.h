@@ -250,8 +250,11 @@ void pool_reset_backoff(struct pool *pool);
  *
  * Attempts under way are given up, and made anew where somebody waits or links are kept up. As after
  * pool_reset_backoff() failures are forgotten and OFFLINE hosts stay so; but each host's next attempt waits a draw of
- * its policy's reconnect_spread, so that not all dial in the same instant. Many calls in a row cost no more than one
- * but for what each asks: tell of changes, not of each packet of news about them.
+ * its policy's reconnect_spread, so that not all dial in the same instant.
+ *
+ * Many calls in a row cost no more than one but for what each asks: tell of changes, not of each packet of news about
+ * them. What comes within a second of a call asks links at once; for the rest (links that cannot be asked, attempts,
+ * failures) all that come in that second count as one call at its end. A draw that is waited for is not put off.
  */
 void pool_network_changed(struct pool *pool);
 

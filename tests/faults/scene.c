@@ -144,7 +144,7 @@ static size_t names_of(const struct pool *pool)
 static void check_places(const struct scene *scene)
 {
     const struct pool *pool = scene->world.pool;
-    unsigned timers = 2, lines = 0, hosts = 0; /* the drain's, and the calls' */
+    unsigned timers = 3, lines = 0, hosts = 0; /* the drain's, the calls', and a changed network's */
 
     for (const struct pool_host *host = pool->hosts; host; host = host->hh.next) {
         hosts++;

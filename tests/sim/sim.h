@@ -77,7 +77,7 @@ struct key {
     double connect_most; /* of the options that were set meanwhile: an attempt that tries again takes the new ones */
     unsigned failures;   /* as last told */
     bool forgiven;       /* the count may have begun anew */
-    uint64_t changes;    /* of the network, that its pool had seen by then */
+    double begun_anew;   /* when a change of the network last had its pool begin anew, as seen by then */
     double terms_at;     /* its options were set then */
     uint32_t opened;     /* attempts of its host so far: one named anew begins anew */
 };

@@ -127,12 +127,12 @@ static void see_attempt(const struct pool_host *host, struct key *key)
 /* Failures add up until something forgives them. */
 static void check_count(struct sim *s, const struct pool_host *host, unsigned failures, struct key *key)
 {
-    uint64_t changes = pool__of(host)->network_changes; /* of a sleep it hears later than we */
+    double begun_anew = pool__of(host)->begun_anew; /* of a sleep it hears later than we */
 
     if (failures <= key->failures)
         see_proofs(s, host);
-    key->forgiven = key->forgiven || changes != key->changes;
-    key->changes = changes;
+    key->forgiven = key->forgiven || begun_anew != key->begun_anew;
+    key->begun_anew = begun_anew;
     HOLDS(s, failures > key->failures || key->forgiven);
     key->failures = failures;
     key->forgiven = false;

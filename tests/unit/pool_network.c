@@ -639,3 +639,103 @@ Test(link_network, all_links_of_a_driver_hear_of_a_sleep)
     link_free(other);
     fake_owner_end(&owner);
 }
+
+/* ---- many changes ---- */
+
+/* One change each hundredth of a second. */
+static void keep_changing(double seconds)
+{
+    for (int i = 0; i < seconds * 100; i++) {
+        pool_network_changed(w.pool);
+        fake_run(&w, 0.01);
+    }
+}
+
+Test(pool_network, many_changes_do_not_keep_an_attempt_from_coming_up)
+{
+    struct fake_user user = {0};
+
+    for (int shared = 0; shared < 2; shared++) {
+        begin(shared);
+        open_world();
+        testing_peer_delay(peer, 0.1, 0);
+        user.status = 0;
+        fake_ask(&w, &user, a);
+        keep_changing(1);
+        cr_assert(eq(int, user.status, POOL_READY));
+        cr_assert(le(u64, fake_stats(&w).opened, 2));
+        fake_give_back(&user);
+        fake_world_end(&w);
+    }
+}
+
+Test(pool_network, many_changes_begin_anew_at_once_and_then_once_a_second_and_after_the_last)
+{
+    struct fake_user user = {.lease = {.timeout = 60}};
+
+    begin(true);
+    open_world();
+    testing_peer_behave(peer, TESTING_BLACK_HOLE);
+    fake_ask(&w, &user, a);
+    fake_run(&w, 0.5);
+    double changed = testing_now(w.t);
+    keep_changing(1.5);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 3));
+    cr_assert(le(dbl, testing_peer_attempt_at(peer, 1), changed + 0.25 + 0.01));
+    cr_assert(ge(dbl, testing_peer_attempt_at(peer, 2), changed + 1));
+    testing_peer_behave(peer, TESTING_ACCEPT); /* the attempt under way is lost */
+    fake_run(&w, 0.8);
+    cr_assert(eq(int, user.status, POOL_READY));
+    cr_assert(ge(dbl, user.told_at, changed + 2));
+    fake_give_back(&user);
+    fake_world_end(&w);
+}
+
+Test(pool_network, many_changes_do_not_put_off_a_long_spread)
+{
+    struct fake_user user = {.lease = {.timeout = 60}};
+
+    begin(true);
+    w.backoff = backoff_default;
+    w.backoff.reconnect_spread = 8;
+    w.host.backoff = &w.backoff;
+    open_world();
+    fake_ask(&w, &user, a);
+    keep_changing(8.1);
+    cr_assert(eq(int, user.status, POOL_READY));
+    fake_give_back(&user);
+    fake_world_end(&w);
+}
+
+Test(pool_network, many_changes_replace_what_cannot_be_asked_once_a_second)
+{
+    begin(false);
+    pinging.protocol.ping = NULL;
+    w.host.min_links = 1;
+    open_world();
+    pool_host(w.pool, a);
+    fake_run(&w, 1);
+    unsigned before = testing_peer_accepted(peer);
+    keep_changing(3);
+    cr_assert(ge(uint, testing_peer_accepted(peer) - before, 2));
+    cr_assert(le(uint, testing_peer_accepted(peer) - before, 4));
+    fake_run(&w, 2);
+    cr_assert(eq(uint, fake_stats(&w).links, 1));
+    fake_world_end(&w);
+}
+
+Test(pool_network, many_changes_in_one_instant_are_one)
+{
+    begin(false);
+    pinging.protocol.ping = NULL;
+    w.host.min_links = 1;
+    open_world();
+    pool_host(w.pool, a);
+    fake_run(&w, 1);
+    unsigned before = testing_peer_accepted(peer);
+    for (int i = 0; i < 10; i++)
+        pool_network_changed(w.pool);
+    fake_run(&w, 5);
+    cr_assert(eq(uint, testing_peer_accepted(peer), before + 1));
+    fake_world_end(&w);
+}
