@@ -71,6 +71,14 @@ static double silent_since(const struct sim *s, const struct link *link, const s
     return link__is_shared(link) ? since : later(since, link->idle_since);
 }
 
+/* One that had missed an answer by an older policy is asked once more, when that is due by the new one. */
+static double asked_once_more(const struct sim *s, const struct link *link, const struct seen_link *seen)
+{
+    const struct link_heartbeat *heartbeat = link__heartbeat(link);
+
+    return s->keys[seen->key].terms_at > heartbeat->heard_at ? link->owner->terms->heartbeat.watch_interval : 0;
+}
+
 void signs__check(struct sim *s, const struct link *link, const struct seen_link *seen)
 {
     const struct heartbeat_policy *policy = &link->owner->terms->heartbeat;
@@ -87,7 +95,7 @@ void signs__check(struct sim *s, const struct link *link, const struct seen_link
     if (link->is_unasked || policy->interval <= 0 || (!link__is_shared(link) && link__held(link)))
         return;
     HOLDS(s, link__node_is_set(&link->timer) && link->timer.due <= link__heartbeat_due(link) + slack);
-    HOLDS(s, now <= silent_since(s, link, seen) + longest_silence(policy, 1) + slack);
+    HOLDS(s, now <= silent_since(s, link, seen) + longest_silence(policy, 1) + asked_once_more(s, link, seen) + slack);
 }
 
 /* Another that has missed nothing, and has room? */
