@@ -30,7 +30,7 @@ enum {
 
 enum pool_disposition {
     POOL_REUSE,  /* the exchange is complete: lend it again if it is clean */
-    POOL_DISCARD /* close it */
+    POOL_DISCARD /* close it; of a shared link, which goes on: an answer is wanted no more */
 };
 
 enum pool_flags {

@@ -73,8 +73,9 @@ struct protocol {
     int (*open)(struct protocol_link *pl, struct protocol_channel *pc);
     /** Shared: channel_send(): 0, or LINKPOOL_EAGAIN: protocol_writable() follows. NULL: LINKPOOL_EOPTION. */
     int (*send)(struct protocol_link *pl, struct protocol_channel *pc, const void *bytes, size_t n);
-    /** Shared: a channel is over, told once for each open() unless end() comes first; cancelled: an answer may still
-     * come, and is to be swallowed. NULL: nothing. */
+    /** Shared: a channel is over, told once for each open() unless end() comes first; cancelled: its holder has given
+     * it up. An answer that is due may still come, cancelled or given back for reuse, and is to be swallowed. NULL:
+     * nothing. */
     void (*close)(struct protocol_link *pl, struct protocol_channel *pc, bool cancelled);
     /** Shared: nothing of what was sent on it has gone to the peer, and nothing will once its link is over. NULL: what
      * was accepted is taken to have gone. */
@@ -106,7 +107,8 @@ ssize_t protocol_read(struct protocol_link *pl, void *bytes, size_t n);
 ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int n);
 
 /** Shared: lets `input` run, once and without events, when all that this turn of the loop brought has been seen to:
- * what was sent meanwhile can leave in one write. For hooks. @return 0, or LINKPOOL_EOPTION: not shared, or no input.
+ * what was sent meanwhile can leave in one write. For hooks, those that run inside the user's own calls too. @return 0,
+ * or LINKPOOL_EOPTION: not shared, or no input.
  */
 int protocol_later(struct protocol_link *pl);
 
@@ -117,14 +119,15 @@ int protocol_later(struct protocol_link *pl);
 int protocol_ready(struct protocol_link *pl);
 /** The connection is no use: it ends. `text` is copied; may be NULL. Always LINKPOOL_ELOST. */
 int protocol_fail(struct protocol_link *pl, enum link_reason reason, const char *text);
-/** Shared: the link can carry so many channels from now on; may be fewer than are in use, and 0. */
+/** Shared: the link can carry so many channels from now on; may be fewer than are in use, and 0. Also before
+ * protocol_ready(). */
 int protocol_set_room(struct protocol_link *pl, unsigned channels);
 /**
  * The link is led away: it takes no new channels, those out may finish within drain_timeout, and then it ends. May be
  * called again, to deny more of them, or to give a cause.
  *
- * @param processed  those that it denies end now, as safe to repeat; it may be asked more than once of each; NULL: it
- *                   denies none.
+ * @param processed  those that it denies end now, as safe to repeat; it may be asked more than once of each, and of
+ *                   those that have sent nothing; NULL: it denies none.
  * @param reason     LINK_NO_REASON or LINK_CLOSED_BY_PEER: the peer leaves, and nothing is wrong; but of a link that
  *                   is not stable yet, has answered nothing and keeps nobody it is LINK_SENT_AWAY. That, or
  *                   another fault: that counts as a failure of the host's from now on; how the link ends then says

@@ -263,7 +263,8 @@ struct testing_server {
     void (*received)(void *data, struct testing_conn *conn, const void *bytes, size_t n);
     /** The client has said all it will: end of file. NULL: the peer closes, after what it still has to say. */
     void (*ended)(void *data, struct testing_conn *conn);
-    /** The connection is over, whoever ended it; `conn` goes with the return. */
+    /** The connection is over, whoever ended it; `conn` goes with the return. Not of those that testing_free() or
+     * testing_peer_free() ends: let the world run a moment after pool_free() if something is to be freed here. */
     void (*closed)(void *data, struct testing_conn *conn);
     void *data;
 };
