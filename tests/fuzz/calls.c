@@ -196,19 +196,20 @@ static bool is_own(const struct pool_call *call)
 {
     if (life.garbled)
         return true;
-    if (call->answer_size == 5 && !memcmp(call->answer, "error", 5))
-        return true;
     return call->answer_size == call->request_size && !memcmp(call->answer, call->request, call->answer_size);
 }
 
 static void check_outcome(const struct pool_call *call)
 {
     HOLDS(call->status != POOL_PENDING);
+    HOLDS((call->code != 0) == (call->status == LINKPOOL_EPEER));
     if (call->status == 0)
         HOLDS(is_own(call));
+    else if (call->status == LINKPOOL_EPEER)
+        HOLDS(life.garbled || (call->answer_size == 5 && !memcmp(call->answer, "error", 5)));
     else
         HOLDS(!call->answer && linkpool_strerror(call->status));
-    HOLDS(call->status == 0 || !life.is_calm);
+    HOLDS(call->status == 0 || call->status == LINKPOOL_EPEER || !life.is_calm);
     HOLDS(call->attempts <= 1 + call->retries);
     HOLDS(call->status != 0 || call->attempts);
 }
