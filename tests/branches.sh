@@ -19,7 +19,7 @@ for source in backoff/*.c link/*.c pool/*.c; do
         function shown() { if (all) print source "\t" all "\t" taken "\t" line "\t" text; all = taken = 0 }
         /^ *-: *0:Source:/ { shown(); ours = index($0, "Source:" source) > 0; next }
         !ours { next }
-        /^branch/ { all++; taken += $4 > 0; next }
+        /^branch/ { all++; taken += $4 + 0 > 0; next }
         /^(call|function|unconditional|-----)/ { next }
         { shown(); split($0, part, ":"); line = part[2] + 0; text = $0; sub(/^[^:]*:[^:]*: */, "", text) }
         END { shown() }'
