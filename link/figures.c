@@ -68,7 +68,7 @@ static unsigned free_channels(const struct link *link)
     unsigned room = link__is_shared(link) ? link__shared(link)->room : 1;
     unsigned n = room > used ? room - used : 0, left = most > link->uses ? most - link->uses : 0;
 
-    if (link__state(link) != LINK_READY || link->retire || link__owes(link))
+    if (link__state(link) != LINK_READY || link->retire || !link__has_room(link))
         return 0;
     return most && left < n ? left : n;
 }
