@@ -230,6 +230,11 @@ void fake_calls_deliver(unsigned i, const char *text)
     protocol_deliver(channel_at(i), text, strlen(text));
 }
 
+void fake_calls_deliver_part(unsigned i, const char *text)
+{
+    protocol_deliver_part(channel_at(i), text, strlen(text), true);
+}
+
 void fake_calls_end(unsigned i, bool safe_to_repeat)
 {
     protocol_end(channel_at(i), LINK_PROTOCOL_ERROR, safe_to_repeat);

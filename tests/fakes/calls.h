@@ -44,6 +44,8 @@ void fake_calls_let(void);
 void fake_calls_set_room(unsigned room);
 /** The protocol answers the i-th channel in use by itself, be it sent or not. */
 void fake_calls_deliver(unsigned i, const char *text);
+/** The same as one piece, and the last. */
+void fake_calls_deliver_part(unsigned i, const char *text);
 /** It ends the i-th channel in use: the peer did nothing with it, or something. */
 void fake_calls_end(unsigned i, bool safe_to_repeat);
 /** The peer is leaving; with what `processed` denies being told so. */

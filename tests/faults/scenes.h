@@ -18,6 +18,8 @@
     X(edge_second_timer_of_a_target) \
     X(edge_timer_of_a_lease) \
     X(edge_timer_of_a_winner) \
+    X(edge_timer_of_a_call) \
+    X(edge_timer_of_a_group) \
     X(edge_heaps_of_a_host) \
     X(edge_heap_of_a_target) \
     X(edge_coldest_of_a_host) \

@@ -5,9 +5,10 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
-#include "pool/internal.h"
+#include "pool/call.h"
 #include "tests/faults/scenes.h"
 
 static unsigned left(const struct link_heap *heap)
@@ -99,6 +100,68 @@ static void back_in_line(struct scene *scene)
     scene_run(scene, 1);
 }
 SCENARIO_OF(edge_timer_of_a_winner, .options = one_link, .before = hold_and_wait, .play = back_in_line);
+
+/* ---- a call that is due before those made earlier, and a group: each has a timer of its own ---- */
+
+static struct pool_call patient, hasty;
+static struct pool_fanout group;
+static unsigned told;
+
+static void on_call(struct pool_call *call)
+{
+    (void)call;
+    told++;
+}
+
+static void on_group(struct pool_fanout *over)
+{
+    (void)over;
+    told++;
+}
+
+static unsigned timers_of_calls(void)
+{
+    bool has_one = hasty.status == POOL_PENDING && call__state(&hasty)->has_timer;
+
+    return has_one + (group.status == POOL_PENDING);
+}
+
+static void a_call_before(struct scene *scene)
+{
+    patient = (struct pool_call){.to = SILENT, .timeout = 3, .done = on_call};
+    hasty = (struct pool_call){.to = SILENT, .timeout = 1, .done = on_call};
+    group = (struct pool_fanout){.calls = &hasty, .n = 1, .timeout = 1, .done = on_group};
+    told = 0;
+    fill_timers(scene, 0);
+    scene->own_timers = timers_of_calls;
+    cr_assert(eq(int, pool_call(scene->world.pool, &patient), POOL_PENDING));
+}
+
+static void expect_told(struct scene *scene, int status)
+{
+    cr_assert(status == POOL_PENDING || status == LINKPOOL_ENOMEM);
+    scene_run(scene, 5);
+    cr_assert(eq(uint, told, 1u + (status == POOL_PENDING)));
+}
+
+static void a_hasty_call(struct scene *scene)
+{
+    int status = pool_call(scene->world.pool, &hasty);
+
+    expect_told(scene, status);
+}
+SCENARIO_OF(edge_timer_of_a_call, .before = a_call_before, .play = a_hasty_call);
+
+static void a_group(struct scene *scene)
+{
+    int status;
+
+    hasty.timeout = INFINITY;
+    hasty.done = NULL;
+    status = pool_fanout(scene->world.pool, &group);
+    expect_told(scene, status);
+}
+SCENARIO_OF(edge_timer_of_a_group, .before = a_call_before, .play = a_group);
 
 /* ---- the other heaps, and the tables ---- */
 

@@ -622,3 +622,69 @@ Test(cover_link, links_of_a_driver_have_one_env_and_go_in_any_order)
     cr_assert(eq(sz, testing_blocks(t), 0));
     testing_free(t);
 }
+
+/* ---- a descriptor that moves twice in a turn, and that the loop will not watch in between ---- */
+
+static void move_twice(void)
+{
+    is_deaf = true;
+    transport_moved(seen, seen->fd);
+    is_deaf = false;
+    transport_moved(seen, seen->fd);
+}
+
+Test(cover_link, a_link_that_is_cleaned_has_its_time_though_its_descriptor_moves)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world);
+    transport.open = see_and_open;
+    protocol = fake_session;
+    open_on_a_loop_that_may_be_deaf(&world);
+    fake_hold(&world, &user, ADDRESS);
+    testing_peer_delay(peer, 0, 2);
+    fake_give_back(&user);
+    cr_assert(eq(int, link_state(pool_host_next_link(fake_host(&world, ADDRESS), NULL)), LINK_RESETTING));
+    move_twice();
+    fake_run(&world, 1.9);
+    cr_assert(eq(int, link_state(pool_host_next_link(fake_host(&world, ADDRESS), NULL)), LINK_RESETTING));
+    fake_run(&world, 0.2);
+    cr_assert(eq(uint, fake_stats(&world).idle, 1));
+    fake_world_end(&world);
+}
+
+static bool is_served(const struct protocol_channel *pc)
+{
+    (void)pc;
+    return true;
+}
+
+static struct protocol_link *leaving;
+static int note_and_begin(struct protocol_link *pl)
+{
+    leaving = pl;
+    return protocol_ready(pl);
+}
+
+Test(cover_link, a_link_that_is_leaving_has_its_time_though_its_descriptor_moves)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    begin(&world);
+    transport.open = see_and_open;
+    protocol = fake_shared;
+    protocol.start = note_and_begin;
+    world.host.drain_timeout = 7;
+    open_on_a_loop_that_may_be_deaf(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, protocol_going(leaving, is_served, LINK_NO_REASON, NULL), 0));
+    move_twice();
+    fake_run(&world, 6.9);
+    cr_assert(eq(uint, user.closed, 0));
+    fake_run(&world, 0.2);
+    cr_assert(eq(uint, user.closed, 1));
+    cr_assert(eq(int, user.lease.reason, LINK_CLOSED_BY_PEER));
+    fake_world_end(&world);
+}

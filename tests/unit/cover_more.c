@@ -213,6 +213,29 @@ Test(cover_more, whom_a_leaving_peer_has_served_is_asked_of_shared_links_alone)
     fake_world_end(&world);
 }
 
+Test(cover_more, whoever_holds_an_exclusive_link_that_is_sent_away_stays_and_that_counts_at_once)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    protocol = protocol_raw;
+    protocol.start = note_link;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, protocol_going(the_link, never, LINK_SENT_AWAY, "go"), 0));
+    fake_settle(&world);
+    cr_assert(eq(uint, user.closed, 0));
+    cr_assert(eq(uint, fake_host_stats(fake_host(&world, ADDRESS)).failures, 1));
+    fake_give_back(&user);
+    cr_assert(eq(uint, fake_stats(&world).links, 0));
+    cr_assert(eq(int, pool_host_state(fake_host(&world, ADDRESS)), LINK_BACKOFF));
+    cr_assert(eq(uint, fake_host_stats(fake_host(&world, ADDRESS)).failures, 1));
+    fake_world_end(&world);
+}
+
 static const struct channel_events deaf;
 
 Test(cover_more, room_for_a_channel_that_does_not_listen_for_it_is_told_to_nobody)
@@ -513,5 +536,152 @@ Test(cover_more, a_link_that_never_has_room_stays_while_its_own_host_alone_waits
     fake_run(&world, 10);
     cr_assert(eq(uint, testing_peer_attempts(peer), 1));
     cr_assert(eq(int, late.status, POOL_PENDING));
+    fake_world_end(&world);
+}
+
+/* ---- what is of shared links alone, or of links that stay ---- */
+
+Test(cover_more, an_exclusive_link_has_neither_a_later_nor_room)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    protocol = protocol_raw;
+    protocol.start = note_link;
+    fake_world_begin(&world);
+    world.host.protocol = &protocol;
+    fake_echo(&world, ADDRESS);
+    fake_world_open(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, protocol_later(the_link), LINKPOOL_EOPTION));
+    cr_assert(eq(int, protocol_set_room(the_link, 2), LINKPOOL_EOPTION));
+    fake_give_back(&user);
+    fake_world_end(&world);
+}
+
+static int begin_and_count(struct protocol_link *pl, unsigned events)
+{
+    inputs += !events;
+    return fake_shared.input(pl, events);
+}
+
+static void ask_for_later(struct protocol_link *pl)
+{
+    cr_assert(eq(int, protocol_later(pl), 0));
+}
+
+/* One link at ADDRESS, of the protocol of this test. */
+static struct testing_peer *open_shared(struct fake_world *world)
+{
+    protocol = fake_shared;
+    protocol.start = note_shared;
+    protocol.input = begin_and_count;
+    inputs = 0;
+    fake_world_begin(world);
+    world->host.protocol = &protocol;
+    fake_world_open(world);
+    return fake_echo(world, ADDRESS);
+}
+
+Test(cover_more, a_link_that_ends_has_no_later)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    open_shared(&world);
+    protocol.leave = ask_for_later;
+    fake_hold(&world, &user, ADDRESS);
+    ask_for_later(shared_link);
+    fake_settle(&world);
+    cr_assert(eq(uint, inputs, 1));
+    fake_give_back(&user);
+    cr_assert(eq(int, pool_host_drain(fake_host(&world, ADDRESS), 1), 0)); /* it says goodbye */
+    fake_run(&world, 1);
+    cr_assert(eq(uint, fake_stats(&world).links, 0));
+    cr_assert(eq(uint, inputs, 1));
+    fake_world_end(&world);
+}
+
+static unsigned pieces;
+static void on_piece(struct channel *channel, const void *bytes, size_t n, bool last)
+{
+    (void)channel, (void)bytes, (void)n, (void)last;
+    pieces++;
+}
+
+static const struct channel_events in_pieces = {.part = on_piece};
+
+Test(cover_more, a_channel_that_is_over_takes_no_pieces)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    open_shared(&world);
+    pieces = 0;
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, channel_watch(user.lease.channel, &in_pieces, 0), 0));
+    struct protocol_channel *pc = protocol_next_channel(shared_link, NULL);
+    cr_assert(protocol_takes_parts(pc));
+    cr_assert(eq(int, protocol_end(pc, LINK_CLOSED_BY_PEER, false), 0));
+    cr_assert(not(protocol_takes_parts(pc)));
+    cr_assert(eq(int, protocol_deliver_part(pc, "x", 1, true), 0)); /* swallowed */
+    fake_settle(&world);
+    cr_assert(eq(uint, user.closed, 1));
+    cr_assert(eq(uint, pieces, 0));
+    fake_world_end(&world);
+}
+
+/* Its only holder is over already: nobody is left who would finish first. */
+Test(cover_more, a_link_sent_away_after_its_last_channel_was_ended_is_one_failure)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    open_shared(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, protocol_end(protocol_next_channel(shared_link, NULL), LINK_CLOSED_BY_PEER, false), 0));
+    cr_assert(eq(int, protocol_going(shared_link, NULL, LINK_SENT_AWAY, "go"), 0));
+    fake_settle(&world);
+    cr_assert(eq(uint, user.closed, 1));
+    cr_assert(eq(int, user.lease.reason, LINK_CLOSED_BY_PEER));
+    cr_assert(eq(ulong, fake_stats(&world).ends[LINK_SENT_AWAY], 1));
+    cr_assert(eq(uint, fake_host_stats(fake_host(&world, ADDRESS)).failures, 1));
+    fake_world_end(&world);
+}
+
+static int go_at_once(struct protocol_link *pl)
+{
+    return protocol_going(pl, NULL, LINK_SENT_AWAY, "come back later");
+}
+
+Test(cover_more, a_peer_may_send_us_away_in_the_handshake_and_say_why)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+    char text[400];
+
+    open_shared(&world);
+    protocol.start = go_at_once;
+    fake_ask(&world, &user, ADDRESS);
+    fake_run(&world, 0.05);
+    cr_assert(eq(int, user.status, LINKPOOL_EUNAVAILABLE));
+    cr_assert(eq(int, user.lease.reason, LINK_SENT_AWAY));
+    pool_host_explain(fake_host(&world, ADDRESS), text, sizeof text);
+    cr_assert(ne(ptr, strstr(text, "come back later"), NULL), "%s", text);
+    fake_world_end(&world);
+}
+
+Test(cover_more, a_complaint_about_a_link_that_asks_nothing_is_no_matter)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    open_shared(&world);
+    fake_hold(&world, &user, ADDRESS);
+    cr_assert(eq(int, protocol_ping_less(shared_link), 0));
+    cr_assert(eq(int, channel_send(user.lease.channel, "x", 1), 0));
+    fake_settle(&world);
+    cr_assert(eq(ulong, user.lease.bytes_received, 1));
+    fake_give_back(&user);
     fake_world_end(&world);
 }

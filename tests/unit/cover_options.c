@@ -47,8 +47,9 @@ static double one_second(const struct backoff_policy *policy, const struct backo
 }
 
 enum {
-    HOST_MEMBERS = 13,
-    BACKOFF_MEMBERS = 11
+    HOST_MEMBERS = 14,
+    BACKOFF_MEMBERS = 11,
+    HEARTBEAT_MEMBERS = 7
 };
 
 static void change_host(struct pool_host_options *options, int i)
@@ -66,6 +67,8 @@ static void change_host(struct pool_host_options *options, int i)
         options->max_channels++;
     else if (i == 11)
         options->max_unanswered++;
+    else if (i == 12)
+        options->read_timeout += 1;
     else
         options->spread_links = true;
 }
@@ -87,6 +90,17 @@ static void change_backoff(struct backoff_policy *policy, int i)
         policy->data = policy;
 }
 
+static void change_heartbeat(struct heartbeat_policy *policy, int i)
+{
+    double *const numbers[] = {
+        &policy->interval, &policy->timeout, &policy->watch_interval, &policy->min, &policy->max, &policy->jitter};
+
+    if (i < 6)
+        *numbers[i] += 0.01;
+    else
+        policy->misses++;
+}
+
 static struct pool_host *with_options(struct fake_world *world, const struct pool_host_options *options)
 {
     struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = ADDRESS};
@@ -100,6 +114,7 @@ Test(cover_options, any_other_option_of_a_host_that_is_there_is_refused)
     struct fake_world world;
 
     fake_world_begin(&world);
+    world.host.heartbeat = &heartbeat_adaptive; /* each of its members counts */
     fake_world_open(&world);
     cr_assert(ne(ptr, with_options(&world, &world.host), NULL));
     cr_assert(ne(ptr, with_options(&world, &world.host), NULL));
@@ -114,6 +129,14 @@ Test(cover_options, any_other_option_of_a_host_that_is_there_is_refused)
         struct backoff_policy policy = *world.host.backoff;
         options.backoff = &policy;
         change_backoff(&policy, i);
+        cr_assert(eq(ptr, with_options(&world, &options), NULL));
+        cr_assert(eq(int, errno, EEXIST));
+    }
+    for (int i = 0; i < HEARTBEAT_MEMBERS; i++) {
+        struct pool_host_options options = world.host;
+        struct heartbeat_policy policy = heartbeat_adaptive;
+        options.heartbeat = &policy;
+        change_heartbeat(&policy, i);
         cr_assert(eq(ptr, with_options(&world, &options), NULL));
         cr_assert(eq(int, errno, EEXIST));
     }
@@ -193,6 +216,26 @@ Test(cover_options, targets_with_a_wrong_option_are_refused_by_its_name)
     host.max_links = 0;
     options.host = &host;
     target_is_refused(&options, "max_links");
+}
+
+static void host_is_refused(const struct pool_host_options *options, const char *why)
+{
+    char text[200];
+
+    cr_assert(eq(int, pool_host_options_check(options, text, sizeof text), LINKPOOL_EINVAL));
+    cr_assert(ne(ptr, strstr(text, why), NULL), "%s", text);
+}
+
+Test(cover_options, counts_of_a_host_have_their_bounds)
+{
+    struct pool_host_options options;
+
+    pool_host_options_init(&options);
+    options.max_connecting = 0;
+    host_is_refused(&options, "max_connecting is 0; it is from 1 to 65535");
+    pool_host_options_init(&options);
+    options.max_channels = UINT32_MAX;
+    host_is_refused(&options, "max_channels is 4294967295; it is from 0 to 2147483647");
 }
 
 /* ---- the pool ---- */

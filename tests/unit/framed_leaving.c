@@ -317,6 +317,9 @@ Test(framed_leaving, a_link_whose_numbers_run_out_is_replaced)
     fake_settle(&stage.world);
     cr_assert(eq(int, link_state(framed_link_of(&stage)), LINK_DRAINING));
     cr_assert(eq(uint, caller.user.closed, 0));
+    framed_session_ping(stage.server.session, "12345678"); /* it is led away once */
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, stage.server.n_pongs, 2));
     cr_assert(eq(int, fake_ask(&stage.world, &next.user, framed_address), POOL_PENDING));
     state_of(&stage)->writer.last_id = FRAMED_MAX_ID - 1;
     cr_assert(eq(int, framed_send(&caller, "last", 4), 0)); /* those out go on while there are numbers */

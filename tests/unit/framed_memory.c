@@ -343,3 +343,38 @@ Test(framed_memory, blocks_that_are_kept_are_bounded)
     cr_assert(eq(sz, testing_blocks(t), 0));
     testing_free(t);
 }
+
+/* The socket does not take the HELLO, and there is no memory to keep it in. */
+Test(framed_memory, a_hello_that_has_to_wait_may_fail)
+{
+    bool was_met = false;
+
+    for (unsigned nth = 1; nth < 20 && !was_met; nth++) {
+        struct framed_caller after = {0};
+        struct fake_user user = {0};
+        struct framed_stage stage;
+        char text[400];
+        framed_stage_begin(&stage);
+        framed_stage_open(&stage);
+        testing_fail_call(stage.world.t, TESTING_SENDMSG, 1, EAGAIN, false);
+        testing_fail_allocation(stage.world.t, nth, false);
+        fake_ask(&stage.world, &user, framed_address);
+        fake_run(&stage.world, 0.01);
+        pool_explain(&user.lease, text, sizeof text);
+        if (fake_host(&stage.world, framed_address))
+            pool_host_explain(fake_host(&stage.world, framed_address), text, sizeof text);
+        if (strstr(text, "no memory for the HELLO")) {
+            was_met = true;
+            cr_assert(eq(int, user.status, LINKPOOL_EUNAVAILABLE));
+            cr_assert(eq(int, user.lease.reason, LINK_NO_MEMORY));
+        }
+        testing_fail_allocation(stage.world.t, 0, false);
+        fake_run(&stage.world, 5);
+        framed_hold(&stage, &after);
+        fake_give_back(&after.user);
+        if (user.lease.channel)
+            fake_give_back(&user);
+        framed_stage_end(&stage);
+    }
+    cr_assert(was_met);
+}

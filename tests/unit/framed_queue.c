@@ -629,18 +629,27 @@ static void quit_and_come_again(struct channel *channel)
     quitter.sent = channel_send(quitter.caller->user.lease.channel, "x", 1);
 }
 
-Test(framed_queue, the_place_of_one_who_is_told_and_gives_up_is_not_inherited)
+static void quit_once_told(bool was_served)
 {
     static const struct channel_events quits = {.writable = quit_and_come_again};
     static struct framed_caller fillers[10], first, second;
     struct framed_stage stage;
     unsigned clock = 0;
 
+    memset(fillers, 0, sizeof fillers);
+    first = second = (struct framed_caller){0};
     begin(&stage, 2000);
     stage.options.max_queue = 4096;
     framed_stage_open(&stage);
     framed_hold(&stage, &first);
     framed_hold(&stage, &second);
+    if (was_served) {
+        cr_assert(eq(int, framed_send(&first, "x", 1), 0));
+        fake_settle(&stage.world);
+        framed_session_answer(stage.server.session, 1, "x", 1);
+        fake_settle(&stage.world);
+        cr_assert(eq(uint, first.answers, 1));
+    }
     fill(&stage, fillers);
     second.clock = &clock;
     cr_assert(eq(int, framed_send(&first, bytes, 4000), LINKPOOL_EAGAIN));
@@ -652,6 +661,105 @@ Test(framed_queue, the_place_of_one_who_is_told_and_gives_up_is_not_inherited)
     fake_run(&stage.world, 0.1);
     cr_assert(eq(int, quitter.sent, LINKPOOL_EAGAIN)); /* `second` waits */
     cr_assert(eq(uint, second.at, 1));
+    framed_stage_end(&stage);
+}
+
+Test(framed_queue, the_place_of_one_who_is_told_and_gives_up_is_not_inherited)
+{
+    quit_once_told(false);
+    quit_once_told(true); /* it was answered before */
+}
+
+/* ---- who finds the connection broken ---- */
+
+static void break_writes(struct framed_stage *stage)
+{
+    testing_fail_call(stage->world.t, TESTING_SENDMSG, 1, EPIPE, true);
+}
+
+Test(framed_queue, who_gives_a_channel_back_may_find_the_connection_broken)
+{
+    struct framed_caller other = {0}, back = {0};
+    struct framed_stage stage;
+
+    framed_stage_begin(&stage);
+    framed_stage_open(&stage);
+    framed_hold(&stage, &other);
+    cr_assert(eq(int, framed_call(&stage, &back, "back"), 0));
+    break_writes(&stage);
+    cr_assert(eq(int, pool_release(&back.user.lease, POOL_REUSE), 0));
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, back.user.closed, 0));
+    cr_assert(eq(uint, other.user.closed, 1));
+    cr_assert(eq(int, other.user.lease.reason, LINK_RESET));
+    cr_assert(eq(int, other.user.lease.fate, POOL_NOT_SENT));
+    cr_assert(eq(uint, stage.server.n_asked, 0));
+    framed_stage_end(&stage);
+}
+
+/* What was gathered goes first, and that finds it. */
+static void find_it_by_what_was_gathered(size_t next)
+{
+    struct framed_caller small[2] = {0}, last = {0};
+    struct framed_stage stage;
+
+    framed_stage_begin(&stage);
+    stage.options.max_queue = 4096;
+    framed_stage_open(&stage);
+    framed_hold(&stage, &last);
+    for (int i = 0; i < 2; i++) {
+        framed_hold(&stage, &small[i]);
+        cr_assert(eq(int, framed_send(&small[i], bytes, 900), 0));
+    }
+    break_writes(&stage);
+    cr_assert(eq(int, framed_send(&last, bytes, next), LINKPOOL_ELOST));
+    fake_settle(&stage.world);
+    cr_assert(eq(int, last.user.lease.fate, POOL_NOT_SENT));
+    for (int i = 0; i < 2; i++) {
+        cr_assert(eq(uint, small[i].user.closed, 1));
+        cr_assert(eq(int, small[i].user.lease.fate, POOL_NOT_SENT));
+    }
+    framed_stage_end(&stage);
+}
+
+Test(framed_queue, who_sends_may_find_the_connection_broken_by_what_others_asked_before)
+{
+    find_it_by_what_was_gathered(3000); /* more than there is room for */
+    find_it_by_what_was_gathered(5000);
+}
+
+Test(framed_queue, a_large_request_may_find_the_connection_broken_by_what_others_asked_before)
+{
+    struct framed_caller small = {0}, large = {0};
+    struct framed_stage stage;
+
+    framed_stage_begin(&stage);
+    framed_stage_open(&stage);
+    cr_assert(eq(int, framed_call(&stage, &small, "small"), 0));
+    framed_hold(&stage, &large);
+    cr_assert(eq(int, framed_send(&small, "again", 5), LINKPOOL_ESTATE)); /* not sent yet, and gathered */
+    break_writes(&stage);
+    cr_assert(eq(int, framed_send(&large, bytes, 5000), LINKPOOL_ELOST));
+    fake_settle(&stage.world);
+    cr_assert(eq(int, small.user.lease.fate, POOL_NOT_SENT));
+    cr_assert(eq(int, large.user.lease.fate, POOL_NOT_SENT));
+    framed_stage_end(&stage);
+}
+
+Test(framed_queue, an_answer_to_a_ping_may_find_the_connection_broken)
+{
+    struct framed_caller caller = {0};
+    struct framed_stage stage;
+
+    framed_stage_begin(&stage);
+    framed_stage_open(&stage);
+    framed_hold(&stage, &caller);
+    for (unsigned i = 0; i <= FRAMED_MAX_PONGS; i++)
+        framed_session_ping(stage.server.session, "abcdefgh");
+    break_writes(&stage);
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, caller.user.closed, 1));
+    cr_assert(eq(int, caller.user.lease.reason, LINK_RESET)); /* that, and not the many pings */
     framed_stage_end(&stage);
 }
 
@@ -741,6 +849,77 @@ Test(framed_queue, a_transport_that_may_hold_bytes_back_is_read_to_the_end)
     fake_settle(&stage.world);
     cr_assert(eq(uint, caller.answers, 1));
     cr_assert(eq(u64, testing_calls(stage.world.t, TESTING_RECVMSG) - before, 2));
+    framed_stage_end(&stage);
+}
+
+Test(framed_queue, what_such_a_transport_has_is_read_in_one_turn)
+{
+    struct framed_caller caller = {0};
+    struct transport transport = transport_tcp;
+    struct framed_stage stage;
+
+    transport.pending = holds_nothing;
+    framed_stage_begin(&stage);
+    stage.world.host.transport = &transport;
+    framed_stage_open(&stage);
+    framed_hold(&stage, &caller);
+    for (unsigned i = 1; i <= 40000; i++)
+        framed_session_limit(stage.server.session, i);
+    uint64_t before = testing_calls(stage.world.t, TESTING_RECVMSG);
+    fake_turn(&stage.world);
+    cr_assert(lt(u64, 16, testing_calls(stage.world.t, TESTING_RECVMSG) - before));
+    cr_assert(eq(uint, framed_stats(&stage).room, 40000));
+    framed_stage_end(&stage);
+}
+
+/* It has taken bytes from the socket that it could not make out before it had written, as TLS may. */
+static struct {
+    bool is_holding;
+    size_t n;
+    char bytes[256];
+} held;
+
+static ssize_t read_held(struct transport_link *tl, const struct iovec *parts, int n)
+{
+    struct iovec all = {held.bytes, sizeof held.bytes};
+    ssize_t got = (ssize_t)held.n;
+
+    if (held.is_holding) {
+        got = transport_tcp.readv(tl, &all, 1);
+        held.n = got > 0 ? (size_t)got : held.n;
+        errno = EAGAIN;
+        return -1;
+    }
+    if (!held.n)
+        return transport_tcp.readv(tl, parts, n);
+    memcpy(parts[0].iov_base, held.bytes, held.n);
+    held.n = 0;
+    return got;
+}
+
+Test(framed_queue, what_such_a_transport_gives_up_once_it_could_write_is_read_then)
+{
+    static struct framed_caller fillers[10];
+    struct transport transport = transport_tcp;
+    struct framed_stage stage;
+
+    held.is_holding = false;
+    transport.pending = holds_nothing;
+    transport.readv = read_held;
+    begin(&stage, 2000);
+    stage.world.host.transport = &transport;
+    framed_stage_open(&stage);
+    fill(&stage, fillers);
+    held.is_holding = true;
+    framed_session_answer(stage.server.session, 1, "held", 4);
+    fake_settle(&stage.world);
+    cr_assert(ne(sz, held.n, 0));
+    held.is_holding = false;
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, fillers[0].answers, 0)); /* nothing rings for it */
+    read_on(&stage);
+    fake_settle(&stage.world);
+    cr_assert(eq(uint, fillers[0].answers, 1));
     framed_stage_end(&stage);
 }
 

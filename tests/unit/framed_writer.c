@@ -214,3 +214,22 @@ Test(framed_writer, without_memory_it_says_so)
     cr_assert(eq(sz, writer.waiting, 0));
     end();
 }
+
+Test(framed_writer, no_more_parts_are_gathered_than_there_is_room_for_and_what_adjoins_needs_none)
+{
+    static char large[2000];
+    struct iovec parts[3];
+
+    begin();
+    memset(large, 'l', sizeof large - 1);
+    put(FRAMED_REQUEST, 0, large, NULL); /* these lie alone, */
+    put(FRAMED_REQUEST, 0, large, NULL);
+    put(FRAMED_REQUEST, 0, "a", NULL); /* and these side by side */
+    put(FRAMED_REQUEST, 0, "b", NULL);
+    put(FRAMED_REQUEST, 0, large, NULL);
+    cr_assert(eq(int, framed__gather(&writer, parts, 3), 3));
+    cr_assert(eq(sz, parts[0].iov_len, FRAMED_HEAD + sizeof large - 1));
+    cr_assert(eq(sz, parts[2].iov_len, 2 * (FRAMED_HEAD + 1)));
+    cr_assert(eq(int, framed__gather(&writer, parts, 2), 2));
+    end();
+}

@@ -194,6 +194,50 @@ Test(pool_acquire, a_wish_that_is_not_met_lets_those_behind_it_pass)
     fake_world_end(&world);
 }
 
+Test(pool_acquire, who_starves_for_an_unused_link_has_the_place_of_one_that_comes_back)
+{
+    struct fake_user user = {0}, fresh = {.lease.flags = POOL_FRESH};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.options.max_links = 1;
+    fake_world_open(&world);
+    fake_echo(&world, a);
+    fake_hold(&world, &user, a);
+    cr_assert(eq(int, fake_ask(&world, &fresh, a), POOL_PENDING));
+    fake_run(&world, 0.1);
+    fake_give_back(&user);
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, fresh.status, POOL_READY));
+    cr_assert(not(fresh.lease.reused));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_MADE_ROOM], 1));
+    fake_give_back(&fresh);
+    fake_world_end(&world);
+}
+
+/* The picker names the host that has none free, which may not open another just now. */
+Test(pool_acquire, an_unused_link_is_opened_where_one_may_be_whatever_the_picker_prefers)
+{
+    struct fake_user used = {0}, fresh[2] = {{.lease.flags = POOL_FRESH}, {.lease.flags = POOL_FRESH}};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.host.first_connecting = world.host.max_connecting = 1;
+    fake_world_open(&world);
+    struct testing_peer *silent = fake_peer(&world, b, TESTING_BLACK_HOLE), *peer = fake_echo(&world, a);
+    struct pool_target *target = fake_target(&world, "db", &pool_round_robin, (const char *const[]){b, a}, 2);
+    fake_hold(&world, &used, a);
+    fake_give_back(&used);
+    for (int i = 0; i < 2; i++)
+        cr_assert(eq(int, fake_ask_target(&world, &fresh[i], target), POOL_PENDING));
+    fake_run(&world, 0.5);
+    cr_assert(eq(uint, testing_peer_attempts(silent), 1));
+    cr_assert(eq(uint, testing_peer_attempts(peer), 2));
+    cr_assert(eq(int, fresh[0].status, POOL_READY)); /* it is first in line for what comes up first */
+    cr_assert(not(fresh[0].lease.reused));
+    fake_world_end(&world);
+}
+
 Test(pool_acquire, avoid_asks_for_another_host)
 {
     const struct pool_picker *const pickers[] = {&pool_pick_first, &pool_round_robin};

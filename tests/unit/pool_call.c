@@ -122,6 +122,45 @@ Test(pool_call, an_error_of_the_peers_is_told_with_its_code_and_words)
     end(&world);
 }
 
+Test(pool_call, what_is_no_plain_character_of_a_peers_words_becomes_a_dot)
+{
+    struct fake_caller caller = {.call = {.to = a}};
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+
+    server->holds = true;
+    fake_call_out(&world, &caller, "x");
+    fake_server_err(server, 0, "~no \x7f\x1b\n\xff!");
+    fake_settle(&world);
+    cr_assert(eq(str, caller.call.words, "~no ....!"));
+    end(&world);
+}
+
+/* A driver of several sockets has told it of another answer meanwhile. */
+static void deliver_first(struct fake_caller *caller)
+{
+    (void)caller;
+    fake_calls_deliver(0, "within");
+}
+
+Test(pool_call, an_answer_may_come_while_another_is_told)
+{
+    struct fake_caller callers[2] = {{.call = {.to = a}, .then = deliver_first}, {.call = {.to = a}}};
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+
+    server->holds = true;
+    for (unsigned i = 0; i < 2; i++)
+        fake_call_out(&world, &callers[i], "x");
+    fake_server_answer(server, 0, NULL);
+    fake_settle(&world);
+    fake_called(&callers[0], 0, POOL_NOT_SENT);
+    fake_called(&callers[1], 0, POOL_NOT_SENT);
+    cr_assert(eq(str, callers[1].answer, "within"));
+    cr_assert(eq(uint, fake_stats(&world).idle, 1));
+    end(&world);
+}
+
 Test(pool_call, a_peer_that_answers_with_errors_has_answered)
 {
     struct fake_caller silent = {.call = {.to = a, .timeout = 1}}, heard = {.call = {.to = a}};
@@ -486,6 +525,24 @@ Test(pool_call, what_the_protocol_has_not_taken_is_bounded_where_that_is_known_a
     end(&world);
 }
 
+Test(pool_call, a_bound_of_bytes_that_is_lowered_below_what_waits_takes_no_more)
+{
+    struct fake_caller first = {.call = {.to = a}}, second = {.call = {.to = a}};
+    struct fake_world world;
+
+    begin(&world);
+    fake_call(&world, &first, "123456");
+    world.options.max_call_bytes = 5;
+    cr_assert(eq(int, pool_set_options(world.pool, &world.options), 0));
+    cr_assert(eq(int, fake_call(&world, &second, ""), LINKPOOL_EFULL)); /* an empty one is too much */
+    cr_assert(eq(int, second.call.bound, POOL_BOUND_CALL_BYTES));
+    fake_settle(&world);
+    fake_called(&first, 0, POOL_NOT_SENT);
+    fake_call_out(&world, &second, "12345");
+    fake_called(&second, 0, POOL_NOT_SENT);
+    end(&world);
+}
+
 Test(pool_call, what_the_protocol_has_not_taken_counts_too)
 {
     struct fake_caller callers[2] = {{.call = {.to = a}}, {.call = {.to = a}}};
@@ -773,6 +830,26 @@ Test(pool_call, one_lost_in_the_queue_holds_up_nobody)
     end(&world);
 }
 
+Test(pool_call, one_lost_in_the_queue_and_not_told_yet_is_not_sent)
+{
+    struct fake_caller callers[3] = {{.call = {.to = a}}, {.call = {.to = a}}, {.call = {.to = a}}};
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+
+    warm(&world);
+    fake_calls_ways.is_full = true;
+    for (unsigned i = 0; i < 3; i++)
+        fake_call(&world, &callers[i], letters[i]);
+    fake_calls_end(1, true);
+    fake_calls_let();
+    fake_settle(&world);
+    cr_assert(eq(str, (char *)fake_server_heard(server), "warm a c"));
+    fake_called(&callers[0], 0, POOL_NOT_SENT);
+    fake_called(&callers[1], LINKPOOL_ELOST, POOL_NOT_SENT);
+    fake_called(&callers[2], 0, POOL_NOT_SENT);
+    end(&world);
+}
+
 Test(pool_call, a_link_that_dies_of_the_next_request_is_told_as_any)
 {
     struct fake_caller callers[3] = {{.call = {.to = a}}, {.call = {.to = a}}, {.call = {.to = a}}};
@@ -862,6 +939,78 @@ Test(pool_call, one_lost_at_its_deadline_says_what_became_of_it)
     cr_assert(eq(uint, caller.done, 1));
     cr_assert(eq(int, caller.call.fate, POOL_SENT_NO_ANSWER));
     cr_assert(le(dbl, caller.told_at - asked, 1.001));
+    end(&world);
+}
+
+/* The first that runs out of time is one too many, and takes the link with it. */
+Test(pool_call, one_lost_in_the_turn_of_its_deadline_is_told_the_loss_and_not_tried_again)
+{
+    struct fake_caller callers[2] = {{.call = {.to = a, .timeout = 1}},
+        {.call = {.to = a, .timeout = 1, .retries = 5, .flags = POOL_CALL_SAFE_TO_REPEAT}}};
+    struct fake_world world;
+    struct fake_server *server;
+
+    fake_calls_begin(&world);
+    world.host.max_unanswered = 1;
+    fake_world_open(&world);
+    server = fake_server(&world, a);
+    warm(&world);
+    server->holds = true;
+    for (unsigned i = 0; i < 2; i++)
+        fake_call(&world, &callers[i], "x");
+    fake_run(&world, 20);
+    fake_called(&callers[0], LINKPOOL_ETIMEDOUT, POOL_SENT_NO_ANSWER);
+    fake_called(&callers[1], LINKPOOL_ELOST, POOL_SENT_NO_ANSWER);
+    cr_assert(eq(int, callers[1].call.reason, LINK_TIMED_OUT));
+    cr_assert(eq(uint, callers[1].call.attempts, 1));
+    end(&world);
+}
+
+/* The end of the drain is due with it, and rings first. */
+Test(pool_call, one_that_fails_in_the_turn_of_its_deadline_is_told_why)
+{
+    struct fake_user early = {.lease.timeout = 0.5};
+    struct fake_caller caller = {.call = {.to = a, .timeout = 1}};
+    struct fake_world world;
+
+    fake_calls_begin(&world);
+    fake_world_open(&world);
+    fake_peer(&world, a, TESTING_BLACK_HOLE);
+    fake_ask(&world, &early, a);
+    fake_call(&world, &caller, "x");
+    cr_assert(eq(int, pool_drain(world.pool, 1, NULL, NULL), 0));
+    fake_run(&world, 20);
+    fake_called(&caller, LINKPOOL_ECLOSED, POOL_NOT_SENT);
+    end(&world);
+}
+
+/* Each is due before the last one made, and so needs a timer of its own. */
+Test(pool_call, without_memory_for_its_deadline_a_call_is_refused)
+{
+    static struct fake_caller callers[64];
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+    unsigned refused = 0;
+
+    warm(&world);
+    server->holds = true;
+    testing_fail_allocation(world.t, 1, true);
+    for (unsigned i = 0; i < 64; i++) {
+        callers[i].call.to = a;
+        callers[i].call.timeout = 100 - i;
+        if (fake_call(&world, &callers[i], "x") == POOL_PENDING)
+            continue;
+        cr_assert(eq(int, callers[i].status, LINKPOOL_ENOMEM));
+        cr_assert(eq(int, pool_call_cancel(&callers[i].call), LINKPOOL_ESTATE));
+        refused++;
+    }
+    cr_assert(ne(uint, refused, 0));
+    cr_assert(ne(uint, refused, 64));
+    testing_fail_allocation(world.t, 0, false);
+    fake_run(&world, 200);
+    for (unsigned i = 0; i < 64; i++)
+        if (callers[i].status != LINKPOOL_ENOMEM)
+            fake_called(&callers[i], LINKPOOL_ETIMEDOUT, POOL_SENT_NO_ANSWER);
     end(&world);
 }
 
@@ -993,7 +1142,53 @@ Test(pool_call, a_message_before_the_request_was_taken_is_not_its_answer)
     end(&world);
 }
 
+static void no_piece(struct pool_call *call, const void *bytes, size_t n)
+{
+    (void)call, (void)bytes, (void)n;
+    cr_fatal("it got a piece");
+}
+
+Test(pool_call, nor_is_a_piece)
+{
+    struct fake_caller caller = {.call = {.to = a, .part = no_piece}};
+    struct fake_world world;
+
+    begin(&world);
+    warm(&world);
+    fake_calls_ways.is_full = true;
+    fake_call(&world, &caller, "x");
+    fake_calls_deliver_part(0, "nonsense");
+    cr_assert(eq(uint, caller.done, 0));
+    fake_calls_let();
+    fake_settle(&world);
+    fake_called(&caller, 0, POOL_NOT_SENT);
+    cr_assert(eq(str, caller.answer, "x"));
+    end(&world);
+}
+
 /* ---- a lost link ---- */
+
+/* Those of an earlier end are another's. */
+Test(pool_call, a_call_lost_to_a_drain_has_no_words_of_an_earlier_end)
+{
+    struct fake_caller first = {.call = {.to = a}}, second = {.call = {.to = a}};
+    struct fake_world world;
+    struct fake_server *server = begin(&world);
+
+    warm(&world);
+    server->holds = true;
+    fake_calls_ways.dies = true;
+    fake_call_out(&world, &first, "x");
+    cr_assert(eq(str, first.call.words, "told to"));
+    fake_run(&world, 5);
+    fake_call_out(&world, &second, "y");
+    fake_run(&world, 1);
+    cr_assert(eq(int, pool_host_drain(fake_host(&world, a), 0), 0));
+    fake_run(&world, 1);
+    fake_called(&second, LINKPOOL_ECLOSED, POOL_SENT_NO_ANSWER);
+    cr_assert(eq(str, second.call.words, ""));
+    end(&world);
+}
 
 Test(pool_call, a_lost_link_tells_all_its_calls_in_that_turn_each_with_its_fate)
 {

@@ -336,3 +336,39 @@ Test(pool_call_explain, one_lost_and_not_told_yet_says_why)
     cr_assert(eq(int, call.status, LINKPOOL_ELOST));
     framed_stage_end(&stage);
 }
+
+static void look_at_the_winner(struct pool_call *told)
+{
+    (void)told;
+    pool_call_explain(&call, within, sizeof within);
+}
+
+Test(pool_call_explain, one_that_has_won_a_channel_and_was_not_told_says_so)
+{
+    begin();
+    stage.server.calls.channels = 1;
+    framed_stage_open(&stage);
+    ask(&other, 1);
+    other.done = look_at_the_winner;
+    call.timeout = 2;
+    ask(&call, 1);
+    framed_session_answer(stage.server.session, 1, "a", 1);
+    fake_settle(&stage.world);
+    cr_assert(eq(int, other.status, 0));
+    cr_assert(eq(str, within, "a channel is there, and will be told of in this turn, 2 s left"));
+    framed_stage_end(&stage);
+}
+
+Test(pool_call_explain, one_that_was_tried_again_says_how_often)
+{
+    begin();
+    framed_stage_open(&stage);
+    call.retries = 2;
+    ask(&call, 1);
+    framed_session_error(stage.server.session, 1, FRAMED_NOT_PROCESSED, "busy");
+    fake_settle(&stage.world);
+    framed_session_answer(stage.server.session, 2, "a", 1);
+    fake_settle(&stage.world);
+    expect("answered, 1 bytes, 2 attempts");
+    framed_stage_end(&stage);
+}

@@ -199,6 +199,22 @@ Test(pool_call_retry, where_it_cannot_be_tried_the_loss_is_what_is_told)
 
 /* ---- whom it may ask ---- */
 
+Test(pool_call_retry, where_the_next_try_is_refused_the_loss_is_what_is_told)
+{
+    struct fake_caller caller = {.call = {.to = a, .retries = 5}};
+
+    begin(&pool_round_robin);
+    fake_call_out(&world, &caller, "x");
+    fake_calls_ways.error = LINKPOOL_EINVAL; /* of the next send() */
+    fake_server_deny(first, 0);
+    fake_settle(&world);
+    fake_called(&caller, LINKPOOL_ELOST, POOL_NOT_SENT);
+    cr_assert(eq(uint, caller.call.attempts, 2));
+    cr_assert(eq(uint, first->n, 1));
+    cr_assert(eq(uint, fake_stats(&world).leased, 0));
+    end();
+}
+
 Test(pool_call_retry, a_removed_target_is_not_asked_again_nor_touched_once_it_is_gone)
 {
     struct fake_caller caller = {.call = {.to = "db", .retries = 3}};

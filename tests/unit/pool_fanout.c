@@ -554,6 +554,99 @@ static void start_in_the_void(void)
     cr_assert(eq(int, pool_fanout(server ? group.data : NULL, &other), LINKPOOL_ECLOSED));
 }
 
+static struct pool_fanout second;
+static unsigned second_told;
+
+static void on_second(struct pool_fanout *one)
+{
+    (void)one;
+    second_told++;
+}
+
+static void give_up_second(void)
+{
+    cr_assert(eq(int, pool_fanout_cancel(&second), 0));
+}
+
+Test(pool_fanout, its_done_may_give_up_another_that_was_decided_with_it)
+{
+    begin(2, 0);
+    warm();
+    second_told = 0;
+    group.n = 1;
+    second = (struct pool_fanout){.calls = calls + 1, .n = 1, .done = on_second};
+    then = give_up_second;
+    start();
+    cr_assert(eq(int, pool_fanout(world.pool, &second), POOL_PENDING));
+    fake_settle(&world);
+    answer(0, 2);
+    expect(0, 1, 0);
+    cr_assert(eq(uint, second_told, 0));
+    cr_assert(eq(int, second.status, LINKPOOL_ECANCELLED));
+    end();
+}
+
+/* Another call runs out of time with the group, and takes the link with it. */
+Test(pool_fanout, at_its_deadline_a_call_lost_in_that_turn_is_told_no_more)
+{
+    struct fake_caller other = {.call = {.to = a, .timeout = 1}};
+
+    begin(2, 0);
+    warm();
+    world.host.max_unanswered = 1;
+    cr_assert(eq(int, pool_host_set_options(fake_host(&world, a), &world.host), 0));
+    group.timeout = 1;
+    double asked = testing_now(world.t);
+    fake_call(&world, &other, "o");
+    start();
+    fake_run(&world, 5);
+    fake_called(&other, LINKPOOL_ETIMEDOUT, POOL_SENT_NO_ANSWER);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_TIMED_OUT], 1));
+    expect(LINKPOOL_ETIMEDOUT, 0, 0);
+    cr_assert(epsilon_eq(dbl, told_at - asked, 1, 1e-5));
+    cr_assert(eq(uint, count(LINKPOOL_ETIMEDOUT), 2));
+    cr_assert(eq(uint, fake_stats(&world).leased, 0));
+    end();
+}
+
+/* The end of a drain is due with it, and rings first. */
+Test(pool_fanout, at_its_deadline_a_call_that_failed_in_that_turn_is_told_no_more)
+{
+    struct fake_user early = {.lease.timeout = 0.5};
+
+    begin(2, 0);
+    testing_peer_behave(server->peer, TESTING_BLACK_HOLE);
+    group.timeout = 1;
+    fake_ask(&world, &early, a);
+    start();
+    cr_assert(eq(int, pool_drain(world.pool, 1, NULL, NULL), 0));
+    fake_run(&world, 5);
+    expect(LINKPOOL_ETIMEDOUT, 0, 0);
+    cr_assert(eq(uint, fake_stats(&world).waiting, 0));
+    end();
+}
+
+Test(pool_fanout, without_memory_for_its_deadline_it_is_refused)
+{
+    static struct pool_fanout groups[64];
+    unsigned refused = 0;
+
+    begin(64, 0);
+    warm();
+    testing_fail_allocation(world.t, 1, true);
+    for (unsigned i = 0; i < 64; i++) {
+        groups[i] = (struct pool_fanout){.calls = calls + i, .n = 1, .done = on_second};
+        refused += pool_fanout(world.pool, &groups[i]) == LINKPOOL_ENOMEM;
+    }
+    cr_assert(ne(uint, refused, 0));
+    cr_assert(ne(uint, refused, 64));
+    testing_fail_allocation(world.t, 0, false);
+    second_told = 0;
+    fake_run(&world, 20);
+    cr_assert(eq(uint, second_told, 64 - refused));
+    end();
+}
+
 Test(pool_fanout, pool_free_tells_it_decided_or_not)
 {
     for (unsigned decided = 0; decided < 2; decided++) {

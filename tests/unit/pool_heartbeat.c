@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -554,6 +555,19 @@ Test(pool_heartbeat, a_peer_that_answers_every_probe_too_late_loses_its_exclusiv
     fake_world_end(&w);
 }
 
+Test(pool_heartbeat, as_many_late_answers_as_the_policy_allows_end_no_link)
+{
+    struct heartbeat_policy patient = every(1, 0.5, UINT_MAX);
+
+    start(false, &patient);
+    pinging.delay = 0.6;
+    fake_run(&w, 40000);
+    cr_assert(lt(uint, 70000, pinging.probes)); /* more than are counted */
+    cr_assert(eq(u64, ends(LINK_HEARTBEAT_LOST), 0));
+    cr_assert(eq(uint, testing_peer_accepted(peer), 1));
+    fake_world_end(&w);
+}
+
 Test(pool_heartbeat, a_peer_that_is_late_now_and_then_keeps_its_link)
 {
     start(false, &heartbeat_default);
@@ -908,6 +922,40 @@ Test(pool_heartbeat, a_ping_that_says_no_hides_no_later_round_trip)
     fake_world_end(&w);
 }
 
+static int (*usual_ping)(struct protocol_link *pl);
+static struct protocol_link *asked;
+static bool answers_itself;
+
+static int maybe_ping(struct protocol_link *pl)
+{
+    asked = pl;
+    if (!answers_itself)
+        return usual_ping(pl);
+    protocol_pong(pl);
+    return LINKPOOL_EAGAIN;
+}
+
+static void start_maybe_asking(bool shared, const struct heartbeat_policy *its_policy)
+{
+    begin(shared, its_policy);
+    usual_ping = pinging.protocol.ping;
+    pinging.protocol.ping = maybe_ping;
+    answers_itself = false;
+    open_idle();
+}
+
+Test(pool_heartbeat, a_ping_that_is_its_own_answer_and_says_no_hides_none_either)
+{
+    start_maybe_asking(true, &heartbeat_adaptive);
+    answers_itself = true;
+    run_to(12);
+    answers_itself = false;
+    pinging.delay = 1.25;
+    run_to(70);
+    PROBES(40, 59.25);
+    fake_world_end(&w);
+}
+
 Test(pool_heartbeat, a_ping_may_end_its_link)
 {
     for (int shared = 0; shared < 2; shared++) {
@@ -1057,6 +1105,25 @@ Test(pool_heartbeat, a_drain_waits_for_the_answer_under_way_and_for_no_longer)
             cr_assert(eq(u64, ends(LINK_DRAINED), 1));
             fake_world_end(&w);
         }
+}
+
+/* Told from outside of what comes on the link's descriptor, as by a library that reads it. */
+Test(pool_heartbeat, a_drain_ends_with_the_answer_whoever_tells_of_it)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        start_maybe_asking(shared, &heartbeat_default);
+        pinging.answer = FAKE_MUTE;
+        drained = 0;
+        run_to(16);
+        pool_drain(w.pool, 60, on_drained, NULL);
+        fake_settle(&w);
+        cr_assert(eq(uint, drained, 0));
+        cr_assert(eq(int, protocol_pong(asked), LINKPOOL_ELOST));
+        fake_settle(&w);
+        cr_assert(eq(uint, drained, 1));
+        cr_assert(eq(u64, ends(LINK_DRAINED), 1));
+        fake_world_end(&w);
+    }
 }
 
 Test(pool_heartbeat, a_drain_asks_nobody)
@@ -1533,6 +1600,17 @@ Test(pool_heartbeat, a_hundred_probes_in_one_turn_are_told_once)
     }
 }
 
+Test(pool_heartbeat, a_hundred_probes_in_one_turn_need_nobody_who_listens)
+{
+    begin_many(100);
+    w.options.observer = NULL;
+    open_many(100, 0);
+    fake_run(&w, 16);
+    cr_assert(eq(uint, fake_stats(&w).heartbeat.most_due, 100));
+    cr_assert(eq(uint, many_told, 0));
+    fake_world_end(&w);
+}
+
 Test(pool_heartbeat, ten_thousand_links_opened_over_time_are_asked_over_time)
 {
     begin_many(10000);
@@ -1545,6 +1623,31 @@ Test(pool_heartbeat, ten_thousand_links_opened_over_time_are_asked_over_time)
     cr_assert(eq(uint, many_told, 0));
     cr_assert(eq(uint, fake_stats(&w).idle, 10000));
     fake_world_end(&w);
+}
+
+static unsigned free_channels(void)
+{
+    struct link_stats stats;
+
+    link_stats(pool_host_next_link(host(), NULL), &stats, sizeof stats);
+    return stats.free;
+}
+
+Test(pool_heartbeat, while_a_link_is_not_lent_none_of_its_channels_is_free)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        start(shared, &heartbeat_default);
+        pinging.delay = 2;
+        run_to(16); /* a shared one is lent while it is asked */
+        cr_assert(eq(uint, free_channels(), shared ? 3 : 0));
+        run_to(18);
+        cr_assert(eq(uint, free_channels(), shared ? 3 : 1));
+        pool_network_changed(w.pool); /* but not in doubt */
+        cr_assert(eq(uint, free_channels(), 0));
+        fake_run(&w, 2.1);
+        cr_assert(eq(uint, free_channels(), shared ? 3 : 1));
+        fake_world_end(&w);
+    }
 }
 
 /* ---- memory ---- */

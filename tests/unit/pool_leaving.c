@@ -113,6 +113,61 @@ Test(pool_leaving, so_has_one_that_sends_away_a_link_that_nobody_is_left_on)
     }
 }
 
+/* Nobody waits, and none is to come. */
+Test(pool_leaving, in_a_drain_a_peer_that_sends_its_link_away_is_not_dialled_again)
+{
+    begin(2);
+    memset(&first, 0, sizeof first);
+    call(&first);
+    cr_assert(eq(int, pool_drain(stage.world.pool, 60, NULL, NULL), 0));
+    fake_settle(&stage.world);
+    say_goaway(1, 5, "out of order");
+    cr_assert(eq(u64, stats().failed, 1));
+    cr_assert(eq(uint, stats().links[LINK_BACKOFF], 0));
+    fake_run(&stage.world, 5);
+    cr_assert(eq(uint, testing_peer_attempts(stage.server.peer), 1));
+    framed_session_answer(stage.server.session, 1, "a", 1);
+    fake_settle(&stage.world);
+    cr_assert(eq(str, first.answer, "a"));
+    fake_give_back(&first.user);
+    framed_stage_end(&stage);
+}
+
+Test(pool_leaving, who_says_why_and_resets_later_has_said_the_reason)
+{
+    begin(2);
+    memset(&first, 0, sizeof first);
+    call(&first);
+    say_goaway(1, 5, "out of order");
+    testing_conn_reset(framed_peer_connection(&stage.server));
+    fake_run(&stage.world, 0.01);
+    cr_assert(eq(uint, first.user.closed, 1));
+    cr_assert(eq(int, first.user.lease.reason, LINK_SENT_AWAY));
+    cr_assert(eq(u64, stats().failed, 1));
+    framed_stage_end(&stage);
+}
+
+Test(pool_leaving, of_long_words_the_beginning_is_kept)
+{
+    static char words[400];
+    char text[1000], expected[300];
+
+    begin(2);
+    memset(&first, 0, sizeof first);
+    memset(words, 'w', sizeof words - 1);
+    call(&first);
+    say_goaway(1, 5, words);
+    pool_host_explain(host(), text, sizeof text);
+    memset(expected, 'w', 255);
+    expected[255] = '\0';
+    cr_assert(ne(ptr, strstr(text, expected), NULL), "%s", text);
+    expected[255] = 'w';
+    expected[256] = '\0';
+    cr_assert(eq(ptr, strstr(text, expected), NULL), "%s", text);
+    fake_give_back(&first.user);
+    framed_stage_end(&stage);
+}
+
 static bool closes; /* send_away() hangs up after its word */
 
 static void send_away(struct framed_session *session, uint32_t id, const void *payload, size_t n)

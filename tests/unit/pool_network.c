@@ -535,6 +535,68 @@ Test(pool_network, what_came_while_the_process_stood_still_is_heard_before_its_t
     cr_assert(eq(int, (int)waitpid(child, NULL, 0), (int)child));
 }
 
+Test(pool_network, a_link_that_is_watched_for_silence_and_cannot_be_asked_is_replaced)
+{
+    struct fake_user user = {0};
+
+    fake_world_begin(&w);
+    w.host.read_timeout = 5;
+    fake_world_open(&w);
+    peer = fake_echo(&w, a);
+    fake_hold(&w, &user, a);
+    fake_give_back(&user);
+    change();
+    cr_assert(eq(u64, ends(LINK_DRAINED), 1));
+    cr_assert(eq(uint, fake_stats(&w).links, 0));
+    fake_world_end(&w);
+}
+
+Test(pool_network, a_start_asked_for_while_another_attempt_is_under_way_is_not_forgotten)
+{
+    struct fake_user user = {0};
+
+    begin(true);
+    open_world();
+    testing_peer_delay(peer, 1, 0);
+    fake_ask(&w, &user, a);
+    fake_settle(&w);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 1));
+    cr_assert(eq(int, pool_host_start(fake_host(&w, a)), 0));
+    change();
+    cr_assert(eq(int, pool_cancel(&user.lease), 0));
+    fake_run(&w, 5);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 2));
+    cr_assert(eq(uint, fake_stats(&w).idle, 1)); /* though nobody waits */
+    fake_world_end(&w);
+}
+
+Test(pool_network, an_attempt_that_nobody_needs_any_more_is_not_made_anew_beside_a_link)
+{
+    struct pool_host_options options;
+
+    begin(true);
+    open_world();
+    w.host.min_links = 1;
+    struct pool_host *host = pool_host(w.pool, a);
+    options = w.host;
+    cr_assert(eq(int, pool_host_set_options(host, &options), 0));
+    fake_run(&w, 5);
+    cr_assert(eq(uint, fake_stats(&w).idle, 1));
+    testing_peer_delay(peer, 1, 0);
+    options.min_links = 2;
+    cr_assert(eq(int, pool_host_set_options(host, &options), 0));
+    fake_settle(&w);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 2));
+    options.min_links = 0;
+    cr_assert(eq(int, pool_host_set_options(host, &options), 0));
+    change();
+    fake_run(&w, 5);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 2));
+    cr_assert(eq(uint, fake_stats(&w).idle, 1));
+    pool_host_drop(host);
+    fake_world_end(&w);
+}
+
 /* ---- links on their own ---- */
 
 static struct fake_owner owner;
@@ -738,4 +800,115 @@ Test(pool_network, many_changes_in_one_instant_are_one)
     fake_run(&w, 5);
     cr_assert(eq(uint, testing_peer_accepted(peer), before + 1));
     fake_world_end(&w);
+}
+
+static void change_it(void *link)
+{
+    cr_assert(eq(int, link_network_changed(link), 0));
+}
+
+Test(link_network, an_attempt_that_is_about_to_begin_begins)
+{
+    own(&heartbeat_default, TESTING_REFUSE);
+    testing_at(owner.t, testing_now(owner.t) + link_retry_in(owner.link), change_it, owner.link);
+    fake_owner_run(&owner, 99.4);
+    cr_assert(eq(uint, testing_peer_attempts(owner.peer), 1));
+    fake_owner_run(&owner, 0.3);
+    cr_assert(eq(uint, testing_peer_attempts(owner.peer), 2));
+    cr_assert(epsilon_eq(dbl, fake_gap(owner.peer, 0), 100, 1e-6)); /* not a draw of the spread later */
+    fake_owner_end(&owner);
+}
+
+static void free_and_change(struct fake_owner *one, const struct fake_told *told)
+{
+    (void)told;
+    one->then = NULL;
+    link_free(one->link);
+    cr_assert(eq(int, link_network_changed(one->link), 0));
+    one->link = NULL;
+}
+
+Test(link_network, one_that_is_freed_within_its_callback_hears_of_nothing)
+{
+    own(&heartbeat_default, TESTING_ACCEPT);
+    owner.then = free_and_change;
+    testing_peer_cut(owner.peer, LINK_RESET);
+    fake_owner_run(&owner, 10);
+    cr_assert(eq(ptr, (void *)owner.link, NULL));
+    cr_assert(eq(uint, testing_peer_attempts(owner.peer), 1));
+    fake_owner_end(&owner);
+}
+
+static int (*usual_ping)(struct protocol_link *pl);
+static struct protocol_link *pinged;
+
+static int note_and_ping(struct protocol_link *pl)
+{
+    pinged = pl;
+    return usual_ping(pl);
+}
+
+/* A link on its own that is asked from now on. */
+static void own_and_note(void)
+{
+    own(&heartbeat_default, TESTING_ACCEPT);
+    usual_ping = pinging.protocol.ping;
+    pinging.protocol.ping = note_and_ping;
+}
+
+/* It has missed an answer, and its peer leads it away. */
+Test(link_network, one_led_away_that_is_heard_of_again_goes_on_leaving)
+{
+    own_and_note();
+    pinging.answer = FAKE_MUTE;
+    fake_owner_run(&owner, 21);
+    cr_assert(eq(uint, pinging.probes, 2));
+    cr_assert(eq(int, protocol_going(pinged, NULL, LINK_SENT_AWAY, "go"), 0));
+    cr_assert(eq(int, link_state(owner.link), LINK_DRAINING));
+    fake_pinging_noise(&pinging, testing_peer_conn(owner.peer, 0));
+    fake_owner_settle(&owner);
+    cr_assert(eq(int, link_state(owner.link), LINK_DRAINING));
+    cr_assert(eq(uint, fake_owner_count(&owner, "connected"), 1));
+    fake_owner_run(&owner, 40); /* its channel lasts for drain_timeout */
+    cr_assert(eq(uint, fake_owner_count(&owner, "disconnected"), 1));
+    cr_assert(eq(int, fake_owner_told(&owner, "disconnected", 0)->reason, LINK_SENT_AWAY));
+    fake_owner_end(&owner);
+}
+
+Test(link_network, one_in_doubt_whose_channel_is_ended_gives_the_next_after_it_has_told)
+{
+    own_and_note();
+    pinging.delay = 1;
+    link_network_changed(owner.link);
+    fake_owner_settle(&owner);
+    cr_assert(eq(uint, pinging.probes, 1));
+    cr_assert(eq(int, protocol_end(protocol_next_channel(pinged, NULL), LINK_CLOSED_BY_PEER, false), 0));
+    cr_assert(eq(int, protocol_pong(pinged), 0)); /* the answer comes in the same turn */
+    cr_assert(eq(uint, fake_owner_count(&owner, "connected"), 1));
+    fake_owner_run(&owner, 0.1);
+    cr_assert(eq(uint, fake_owner_count(&owner, "disconnected"), 1));
+    cr_assert(eq(uint, fake_owner_count(&owner, "connected"), 2));
+    fake_owner_end(&owner);
+}
+
+Test(link_network, a_hundred_links_of_a_driver_may_be_asked_in_one_turn)
+{
+    static struct link *links[100];
+    struct heartbeat_policy exact = heartbeat_default;
+    struct link_options plain;
+
+    exact.jitter = 0;
+    own(&exact, TESTING_ACCEPT);
+    plain = owner.options;
+    plain.connecting = NULL;
+    plain.connected = NULL;
+    plain.disconnected = NULL;
+    plain.data = NULL;
+    for (int i = 0; i < 100; i++)
+        link_start(links[i] = link_new(owner.driver, FAKE_ADDRESS, &plain));
+    fake_owner_run(&owner, 17);
+    cr_assert(eq(uint, pinging.probes, 101));
+    for (int i = 0; i < 100; i++)
+        link_free(links[i]);
+    fake_owner_end(&owner);
 }

@@ -3,6 +3,7 @@
 #include <criterion/new/assert.h>
 #include <math.h>
 
+#include "tests/fakes/calls.h"
 #include "tests/fakes/shared.h"
 #include "tests/fakes/world.h"
 
@@ -334,4 +335,180 @@ Test(pool_replace, a_used_up_link_that_a_picker_keeps_up_is_replaced_as_soon_as_
     fake_run(&world, 1);
     cr_assert(eq(uint, testing_peer_accepted(peer), 2));
     fake_world_end(&world);
+}
+
+/* ---- several that wait to be replaced ---- */
+
+static void ask_all(struct fake_user *users, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        fake_ask(&world, &users[i], a);
+    fake_run(&world, 1);
+    for (unsigned i = 0; i < n; i++)
+        cr_assert(eq(int, users[i].status, POOL_READY));
+}
+
+static void replace_two(bool old_is_full)
+{
+    struct fake_user users[6] = {0}, again = {0}, next = {0};
+
+    begin();
+    ask_all(users, 6); /* two links, and no room */
+    const void *old = link_of(&users[0]), *young = link_of(&users[5]);
+    cr_assert(ne(ptr, (void *)old, (void *)young));
+    testing_peer_delay(peer, 1.5, 0);
+    cr_assert(eq(int, pool_host_recycle(host(), 1), 0)); /* the young one after 1 s, the old one after 2 */
+    fake_run(&world, 1.5);
+    fake_give_back(&users[5]); /* it has room, but is to be replaced: no other for the old one */
+    fake_run(&world, 0.7);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 4));
+    cr_assert(eq(int, fake_ask(&world, &again, a), POOL_READY));
+    cr_assert(eq(ptr, (void *)link_of(&again), (void *)young));
+    fake_give_back(&users[old_is_full ? 4 : 0]); /* those that are full are looked at last */
+    fake_run(&world, 0.5);
+    cr_assert(eq(uint, stats().links[LINK_READY], 3));
+    for (int i = old_is_full ? 0 : 1; i < 3; i++)
+        fake_give_back(&users[i]);
+    fake_settle(&world);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], 1));
+    cr_assert(eq(ptr, (void *)link_of(&again), (void *)young));
+    fake_run(&world, 1);
+    for (int i = 3; i < (old_is_full ? 4 : 5); i++)
+        fake_give_back(&users[i]);
+    fake_give_back(&again);
+    fake_settle(&world);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], 2));
+    fake_hold(&world, &next, a);
+    fake_give_back(&next);
+    fake_world_end(&world);
+}
+
+Test(pool_replace, of_several_that_wait_to_be_replaced_the_oldest_goes_first)
+{
+    replace_two(true);
+    replace_two(false);
+}
+
+Test(pool_replace, so_many_wait_to_be_replaced_and_those_beyond_take_no_more)
+{
+    enum {
+        N = 260,
+        MOST = 255
+    };
+    static struct fake_user users[N];
+
+    prepare();
+    world.host.max_channels = 1;
+    world.host.max_links = world.options.max_links = world.options.max_line = 2 * N;
+    world.host.first_connecting = world.host.max_connecting = world.options.max_connecting = 2 * N;
+    open_world();
+    ask_all(users, N);
+    testing_peer_behave(peer, TESTING_BLACK_HOLE);
+    cr_assert(eq(int, pool_host_recycle(host(), 1e6), 0));
+    fake_run(&world, 0.1);
+    for (int i = 0; i < N; i++)
+        fake_give_back(&users[i]);
+    fake_settle(&world);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], N - MOST));
+    cr_assert(eq(uint, stats().links[LINK_READY], MOST));
+    fake_world_end(&world);
+}
+
+Test(pool_replace, one_that_waits_to_be_replaced_may_be_too_old_by_options_that_change)
+{
+    struct pool_host_options options;
+    struct fake_user user = {0}, next = {0};
+
+    begin();
+    fake_hold(&world, &user, a);
+    testing_peer_behave(peer, TESTING_BLACK_HOLE);
+    cr_assert(eq(int, pool_host_recycle(host(), 1), 0));
+    fake_run(&world, 2);
+    cr_assert(eq(int, fake_ask(&world, &next, a), POOL_READY));
+    fake_give_back(&next);
+    options = world.host;
+    options.max_age = 1;
+    cr_assert(eq(int, pool_host_set_options(host(), &options), 0));
+    cr_assert(eq(int, fake_ask(&world, &next, a), POOL_PENDING));
+    finish(&user, LINK_TOO_OLD);
+    fake_world_end(&world);
+}
+
+Test(pool_replace, in_a_drain_none_is_replaced_first)
+{
+    struct fake_user users[3] = {0}, waiter = {0};
+
+    prepare();
+    world.host.max_links = 2;
+    open_world();
+    ask_all(users, 3);
+    testing_peer_behave(peer, TESTING_BLACK_HOLE);
+    cr_assert(eq(int, fake_ask(&world, &waiter, a), POOL_PENDING));
+    fake_settle(&world);
+    cr_assert(eq(uint, testing_peer_attempts(peer), 2)); /* for the waiter */
+    cr_assert(eq(int, pool_host_recycle(host(), 1), 0));
+    cr_assert(eq(int, pool_drain(world.pool, 60, NULL, NULL), 0));
+    fake_run(&world, 1.1);
+    fake_give_back(&users[0]);
+    fake_run(&world, 10);
+    cr_assert(eq(int, waiter.status < 0, 1)); /* it was not given what is to go */
+    for (int i = 1; i < 3; i++)
+        fake_give_back(&users[i]);
+    fake_settle(&world);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], 1));
+    fake_world_end(&world);
+}
+
+Test(pool_replace, a_host_that_drains_replaces_none_any_more)
+{
+    struct fake_user users[3] = {0}, waiter = {.lease.flags = POOL_FRESH};
+
+    prepare();
+    world.host.max_links = 2;
+    open_world();
+    ask_all(users, 3);
+    testing_peer_behave(peer, TESTING_REFUSE);
+    cr_assert(eq(int, pool_host_recycle(host(), 1), 0));
+    fake_run(&world, 1.1);
+    waiter.lease.flags |= POOL_WAIT_FOR_READY;
+    cr_assert(eq(int, fake_ask(&world, &waiter, a), POOL_PENDING));
+    cr_assert(eq(int, pool_host_drain(host(), 60), 0));
+    fake_run(&world, 6); /* the waiter's time is up */
+    cr_assert(eq(int, waiter.status < 0, 1));
+    unsigned attempts = testing_peer_attempts(peer);
+    fake_run(&world, 20);
+    cr_assert(eq(uint, testing_peer_attempts(peer), attempts));
+    for (int i = 0; i < 3; i++)
+        fake_give_back(&users[i]);
+    fake_settle(&world);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], 1));
+    fake_world_end(&world);
+}
+
+/* ---- another that has no room ---- */
+
+Test(pool_replace, one_whose_peer_takes_nobody_is_no_other)
+{
+    struct fake_user users[3] = {0};
+    struct fake_world w;
+
+    fake_calls_begin(&w);
+    w.host.max_channels = 2;
+    fake_world_open(&w);
+    fake_server(&w, a);
+    fake_hold(&w, &users[0], a);
+    cr_assert(eq(int, pool_host_recycle(fake_host(&w, a), 0.1), 0)); /* in 10 s */
+    fake_hold(&w, &users[1], a);
+    fake_hold(&w, &users[2], a);
+    fake_calls_set_room(0);
+    fake_give_back(&users[1]);
+    fake_give_back(&users[2]);
+    fake_run(&w, 9);
+    cr_assert(eq(uint, fake_host_stats(fake_host(&w, a)).links[LINK_READY], 2));
+    fake_run(&w, 2);
+    cr_assert(eq(uint, fake_host_stats(fake_host(&w, a)).links[LINK_READY], 3));
+    fake_give_back(&users[0]);
+    fake_settle(&w);
+    cr_assert(eq(u64, fake_stats(&w).ends[LINK_DRAINED], 1));
+    fake_world_end(&w);
 }

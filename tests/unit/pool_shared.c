@@ -296,3 +296,99 @@ Test(pool_shared, a_lease_released_before_it_was_told_of_its_end_hears_no_more)
     cr_assert(eq(uint, fake_stats(&world).leased, 0));
     fake_world_end(&world);
 }
+
+/* ---- the short way of a lease, and of a return ---- */
+
+Test(pool_shared, who_wants_an_unused_link_is_given_no_channel_of_one_in_use)
+{
+    struct fake_user user = {0}, fresh = {.lease.flags = POOL_FRESH};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, 3, 0);
+    fake_hold(&world, &user, a);
+    cr_assert(eq(int, fake_ask(&world, &fresh, a), POOL_PENDING));
+    fake_run(&world, 1);
+    cr_assert(eq(int, fresh.status, POOL_READY));
+    cr_assert(not(fresh.lease.reused));
+    cr_assert(eq(uint, testing_peer_accepted(peer), 2));
+    fake_give_back(&fresh);
+    fake_give_back(&user);
+    fake_world_end(&world);
+}
+
+static unsigned drained;
+static void on_drained(struct pool *pool, void *data)
+{
+    (void)pool, (void)data;
+    drained++;
+}
+
+Test(pool_shared, a_channel_given_back_in_the_turn_of_a_drain_leaves_the_link_to_the_others)
+{
+    struct fake_user users[2] = {0};
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    fake_hold(&world, &users[0], a);
+    fake_hold(&world, &users[1], a);
+    drained = 0;
+    cr_assert(eq(int, pool_drain(world.pool, 60, on_drained, NULL), 0));
+    fake_give_back(&users[0]);
+    fake_run(&world, 10);
+    cr_assert(eq(uint, users[1].closed + drained, 0));
+    fake_give_back(&users[1]);
+    fake_settle(&world);
+    cr_assert(eq(uint, drained, 1));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], 1));
+    fake_world_end(&world);
+}
+
+/* The drain left the link as it was, since somebody waited, who then gave up. */
+Test(pool_shared, so_does_one_in_the_turn_of_a_drain_for_which_nobody_waits_any_more)
+{
+    for (int of_pool = 0; of_pool < 2; of_pool++) {
+        struct fake_user users[2] = {0}, fresh = {.lease.flags = POOL_FRESH};
+        struct fake_world world;
+        struct testing_peer *peer = begin(&world, 3, 0);
+        fake_hold(&world, &users[0], a);
+        fake_hold(&world, &users[1], a);
+        testing_peer_behave(peer, TESTING_BLACK_HOLE);
+        cr_assert(eq(int, fake_ask(&world, &fresh, a), POOL_PENDING));
+        if (of_pool)
+            cr_assert(eq(int, pool_drain(world.pool, 60, NULL, NULL), 0));
+        else
+            cr_assert(eq(int, pool_host_drain(fake_host(&world, a), 60), 0));
+        cr_assert(eq(int, pool_cancel(&fresh.lease), 0));
+        fake_give_back(&users[0]);
+        fake_run(&world, 10);
+        cr_assert(eq(uint, users[1].closed, 0));
+        fake_give_back(&users[1]);
+        fake_settle(&world);
+        cr_assert(eq(u64, fake_stats(&world).ends[LINK_DRAINED], 1));
+        fake_world_end(&world);
+    }
+}
+
+/* ---- memory ---- */
+
+/* Links are up, and the first channel of each needs memory. */
+Test(pool_shared, without_memory_for_a_channel_a_target_refuses_the_lease)
+{
+    struct pool_host_options options;
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    begin(&world, 3, 0);
+    struct pool_target *target = fake_target(&world, "db", &pool_round_robin, (const char *const[]){a}, 1);
+    struct pool_host *host = fake_host(&world, a);
+    options = world.host;
+    options.min_links = 1;
+    cr_assert(eq(int, pool_host_set_options(host, &options), 0));
+    fake_run(&world, 5);
+    cr_assert(eq(uint, fake_stats(&world).idle, 1));
+    testing_fail_allocation(world.t, 1, false);
+    cr_assert(eq(int, fake_ask_target(&world, &user, target), LINKPOOL_ENOMEM));
+    cr_assert(eq(int, fake_ask_target(&world, &user, target), POOL_READY));
+    fake_give_back(&user);
+    fake_world_end(&world);
+}
