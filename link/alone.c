@@ -201,7 +201,7 @@ static void on_faulted(struct link *link, int system_errno)
 /* A channel that its peer ended on a link in doubt is followed by the next once that is over. */
 static void on_trusted(struct link *link)
 {
-    if (link__state(link) == LINK_READY && !(link->bits & LINK_ENDING) && !link->tells && !of(link)->freed)
+    if (link__state(link) == LINK_READY && !link->tells)
         on_served(link);
 }
 

@@ -39,8 +39,7 @@ static int on_hello_ack(struct protocol_link *pl, const struct framed_frame *fra
     if (self->peer_payload > UINT32_MAX - FRAMED_HEAD)
         self->peer_payload = UINT32_MAX - FRAMED_HEAD; /* a frame's own size is counted in 32 bits */
     self->reader.allowed = AFTER_ACK;
-    if (protocol_set_room(pl, framed__get32(frame->payload + 8)))
-        return LINKPOOL_ELOST;
+    protocol_set_room(pl, framed__get32(frame->payload + 8)); /* before it is READY nobody is served by that */
     return protocol_ready(pl);
 }
 

@@ -255,10 +255,9 @@ void link__arm_ready(struct link *link)
         core->keeper->proven(link);
     }
     if (!link->retire && (recycle_due(link) <= now || age_due(link) <= now)) {
-        uint64_t attempt = link->fsm.generation;
         link->retire = recycle_due(link) <= now ? LINK_DRAINED : LINK_TOO_OLD;
         core->keeper->aged(link);
-        if (link->fsm.generation != attempt || link__state(link) != LINK_READY)
+        if (link__state(link) != LINK_READY)
             return; /* else it has holders, who still want to know of a peer that has died */
     }
     double due = link->retire ? INFINITY : age_due(link);

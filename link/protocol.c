@@ -60,9 +60,9 @@ int protocol_later(struct protocol_link *pl)
 {
     struct link *link = pl->link;
 
-    if (!link__is_shared(link) || !link->owner->protocol->input)
+    if (!link__is_shared(link))
         return LINKPOOL_EOPTION;
-    if (link__is_open(link) && !(link->bits & LINK_ENDING))
+    if (!(link->bits & LINK_ENDING))
         link__gathers(link);
     return 0;
 }
@@ -184,15 +184,10 @@ LINK_OFTEN static void tell(struct channel *channel, const struct said *said)
 LINK_OFTEN static void hear(struct channel *channel, const struct said *said)
 {
     struct link *link = channel->link;
-    uint64_t attempt = link->fsm.generation;
 
-    if (!link__is_shared(link)) {
-        tell(channel, said);
-        return;
-    }
     link__shared(link)->delivering++;
     tell(channel, said);
-    if (--link__shared(link)->delivering || link->fsm.generation != attempt || link__held(link))
+    if (--link__shared(link)->delivering || link__held(link))
         return;
     if (link__state(link) == LINK_DRAINING)
         link__drained(link);

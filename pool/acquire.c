@@ -35,7 +35,7 @@ static struct link *take_link(const struct pool_host *host, const struct pool_le
 {
     struct link *link = next_link(host, lease);
 
-    if (link && link->place != PLACE_IDLE && host->is_shared && pool__options(host)->spread_links)
+    if (link && link->place != PLACE_IDLE && pool__options(host)->spread_links)
         pool__place_anew(link); /* the next one's turn */
     return link;
 }
@@ -158,7 +158,7 @@ static inline struct channel *take_held(struct pool *pool, struct pool_host *hos
     struct link *link = host->lists[PLACE_PARTIAL];
     struct channel *channel;
 
-    if (!link || !host->lends_held || link->bits & LINK_UNSURE || lease->flags & POOL_FRESH || link__is_suspect(link) ||
+    if (!link || !host->lends_held || lease->flags & POOL_FRESH || link__is_suspect(link) ||
         link__shared(link)->n_promised || !(channel = take_stream(link, lease)))
         return NULL;
     return counted(pool, host, link, lease, channel);

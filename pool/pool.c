@@ -330,6 +330,10 @@ const struct link_keeper pool__keeper = {
     .gone = gone,
 };
 
+enum {
+    OWN_TIMERS = 3 /* the drain's, the calls', and a changed network's */
+};
+
 struct pool *pool_new_on(struct driver *driver, const struct pool_options *given)
 {
     struct pool_options options;
@@ -345,12 +349,9 @@ struct pool *pool_new_on(struct driver *driver, const struct pool_options *given
     if (!(pool->settings = pool__settings_new(options.env, options.host)))
         goto no_settings;
     link__core_init(&pool->core, driver, options.env, &pool__keeper);
-    if (link__heap_hold(&pool->core.timers, options.env)) /* for the drain's timer, */
-        goto no_timer;
-    if (link__heap_hold(&pool->core.timers, options.env)) /* for the calls', */
-        goto no_timer;
-    if (link__heap_hold(&pool->core.timers, options.env)) /* and for a changed network's */
-        goto no_timer;
+    for (int i = 0; i < OWN_TIMERS; i++)
+        if (link__heap_hold(&pool->core.timers, options.env))
+            goto no_timer;
     pool->options = options;
     pool->options.host = NULL;
     if (options.observer)

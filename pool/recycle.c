@@ -3,6 +3,7 @@
  *
  * One that waits for another to be up in its place has LINK_RECYCLED and no time any more (pool__is_to_be_replaced()),
  * and its host counts it in `n_replacing`. */
+#include <assert.h>
 #include <utlist.h>
 
 #include "pool/internal.h"
@@ -67,8 +68,8 @@ void pool__replaced(struct pool_host *host)
         DL_FOREACH (host->lists[place], link)
             if (pool__is_to_be_replaced(link) && (!oldest || link->id < oldest->id))
                 oldest = link;
-    if (oldest)
-        pool__retire(oldest, LINK_DRAINED);
+    assert(oldest); /* each that is counted is in one of these lists */
+    pool__retire(oldest, LINK_DRAINED);
 }
 
 int pool_host_recycle(struct pool_host *host, double rate)

@@ -205,7 +205,7 @@ static bool is_leaving(const struct pool_host *host)
 {
     const struct pool *pool = pool__of(host);
 
-    return pool->freed || ((pool->draining || host->draining) && !has_waiters(host));
+    return (pool->draining || host->draining) && !has_waiters(host);
 }
 
 /* The wait for the next try, and the verdict with it, need a link: this one is still open. */

@@ -108,8 +108,7 @@ ssize_t protocol_write(struct protocol_link *pl, const struct iovec *parts, int 
 
 /** Shared: lets `input` run, once and without events, when all that this turn of the loop brought has been seen to:
  * what was sent meanwhile can leave in one write. For hooks, those that run inside the user's own calls too. @return 0,
- * or LINKPOOL_EOPTION: not shared, or no input.
- */
+ * or LINKPOOL_EOPTION: not shared. */
 int protocol_later(struct protocol_link *pl);
 
 /* Each call-up returns 0, or LINKPOOL_ELOST: the link is gone (a callback freed the pool, or pl is NULL, the attempt
