@@ -115,7 +115,7 @@ static struct channel *take_stream(struct link *link, struct pool_lease *lease)
     else if (link__has_room(link))
         lease->status = LINKPOOL_ENOMEM; /* the next would meet the same */
     /* Most: it stays where it is. Without a channel as well: its protocol may have no room after all. */
-    if (link->place != PLACE_PARTIAL || link->retire || link__is_full(link) || link__is_doubted(link))
+    if (link->place != PLACE_PARTIAL || link->retire || link__is_full(link))
         pool__place(link);
     link__leave(core);
     return channel;

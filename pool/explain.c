@@ -250,7 +250,7 @@ static void say_fate(struct words *to, const struct pool_call *call)
     static const char *const texts[] = {"not sent", "sent and not answered", "answered in part", "perhaps sent"};
 
     say(to, ", %s", texts[call->fate]);
-    if (call->answer_size && call->fate == POOL_PARTIAL)
+    if (call->answer_size)
         say(to, " (%zu bytes)", call->answer_size);
 }
 

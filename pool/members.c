@@ -82,7 +82,7 @@ static int add_endpoint(
     return 0;
 }
 
-static int make_room(struct pool *pool, struct pool_members *list, size_t n)
+static int allocate(struct pool *pool, struct pool_members *list, size_t n)
 {
     const struct linkpool_env *env = pool->core.env;
 
@@ -104,7 +104,7 @@ int pool__members_make(
     struct pool_target *target, const struct pool_endpoint *endpoints, size_t n, struct pool_members *list)
 {
     const char *at = (const char *)endpoints;
-    int error = make_room(target->pool, list, n);
+    int error = allocate(target->pool, list, n);
 
     for (size_t i = 0; i < n && !error; i++) { /* older callers' endpoints are shorter: their size is the step */
         const struct pool_endpoint *endpoint = (const struct pool_endpoint *)(const void *)at;

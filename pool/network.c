@@ -8,7 +8,7 @@
 
 static bool is_lent_on(const struct link *link)
 {
-    return link__state(link) != LINK_DRAINING && !link->retire;
+    return !link->retire; /* one that drains is to retire */
 }
 
 static void ask_links(struct pool_host *host)

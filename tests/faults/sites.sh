@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.." || exit 1
 built=${1:?sites.sh: the directory is missing}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-askers='link__alloc|link__heap_hold|pool__line_hold|hold_heaps|add_slab|HASH_ADD|HASH_ADD_KEYPTR|env->realloc|make_room'
+askers='link__alloc|link__heap_hold|pool__line_hold|hold_heaps|add_slab|HASH_ADD|HASH_ADD_KEYPTR|env->realloc|allocate'
 askers="$askers|link__new|pool__link_new|pool__settings_new|pool__name_add"
 
 find "$built" -name '*.gcda' -delete
