@@ -3,6 +3,7 @@
 #include <criterion/new/assert.h>
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "tests/fakes/session.h"
 #include "tests/fakes/shared.h"
@@ -683,5 +684,41 @@ Test(cover_more, a_complaint_about_a_link_that_asks_nothing_is_no_matter)
     fake_settle(&world);
     cr_assert(eq(ulong, user.lease.bytes_received, 1));
     fake_give_back(&user);
+    fake_world_end(&world);
+}
+
+enum {
+    LARGE_STATE = 100
+};
+
+static unsigned opened_large;
+
+static int look_at_state(struct protocol_link *pl, struct protocol_channel *pc)
+{
+    const char *state = pc->state;
+
+    (void)pl;
+    for (int i = 0; i < LARGE_STATE; i++)
+        cr_assert(eq(chr, state[i], 0));
+    memset(pc->state, 'x', LARGE_STATE);
+    opened_large++;
+    return 0;
+}
+
+Test(cover_more, the_state_of_a_channel_is_clear_each_time_however_large)
+{
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    open_shared(&world);
+    protocol.channel_size = LARGE_STATE;
+    protocol.open = look_at_state;
+    protocol.close = NULL;
+    opened_large = 0;
+    for (int i = 0; i < 3; i++) {
+        fake_hold(&world, &user, ADDRESS);
+        fake_give_back(&user);
+    }
+    cr_assert(eq(uint, opened_large, 3));
     fake_world_end(&world);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -257,6 +258,27 @@ Test(env, a_child_draws_other_numbers_than_its_parent)
     cr_assert(eq(int, waitpid(child, &status, 0), child));
     cr_assert(eq(int, status, 0));
     cr_assert(ne(u64, ours, theirs));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+Test(env, what_has_a_name_or_several_parts_is_sent_and_received_as_it_is)
+{
+    char out[] = "abcd", in[4];
+    struct iovec sent[2] = {{out, 1}, {out + 1, 3}}, received[2] = {{in, 3}, {in + 3, 1}}, whole = {in, sizeof in};
+    struct msghdr message = {.msg_iov = sent, .msg_iovlen = 2}, parts = {.msg_iov = received, .msg_iovlen = 2};
+    struct sockaddr_un from = {.sun_family = AF_UNIX};
+    struct msghdr named = {.msg_iov = &whole, .msg_iovlen = 1, .msg_name = &from, .msg_namelen = sizeof from};
+    int ends[2];
+
+    make_pair(ends, SOCK_DGRAM);
+    for (int i = 0; i < 2; i++) {
+        memset(in, 0, sizeof in);
+        cr_assert(eq(long, env->sendmsg(env->data, ends[0], &message, 0), 4));
+        cr_assert(eq(long, env->recvmsg(env->data, ends[1], i ? &named : &parts, 0), 4));
+        cr_assert(eq(int, memcmp(in, out, 4), 0));
+    }
+    cr_assert(lt(uint, named.msg_namelen, sizeof from)); /* it was filled in: this end has none */
     close(ends[0]);
     close(ends[1]);
 }

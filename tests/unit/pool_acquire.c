@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "tests/fakes/world.h"
 
@@ -588,5 +589,54 @@ Test(pool_acquire, a_winner_whose_link_dies_before_it_was_told_goes_back_to_its_
     cr_assert(eq(uint, testing_peer_accepted(peer), 2)); /* of another link, */
     cr_assert(eq(uint, behind.done, 0));                 /* before those behind it */
     fake_exchange(&world, &winner);
+    fake_world_end(&world);
+}
+
+Test(pool_acquire, a_pool_that_has_room_again_is_not_called_full)
+{
+    struct fake_user holder = {0}, waiter = {0};
+    struct fake_world world;
+    char text[400];
+
+    fake_world_begin(&world);
+    world.options.max_links = 1;
+    fake_world_open(&world);
+    fake_echo(&world, a);
+    fake_echo(&world, b);
+    fake_hold(&world, &holder, a);
+    fake_ask(&world, &waiter, b);
+    fake_settle(&world);
+    pool_explain(&waiter.lease, text, sizeof text);
+    cr_assert(ne(ptr, strstr(text, "the pool is full: 1 of 1"), NULL), "%s", text);
+    world.options.max_links = 2;
+    cr_assert(eq(int, pool_set_options(world.pool, &world.options), 0));
+    pool_explain(&waiter.lease, text, sizeof text);
+    cr_assert(eq(ptr, strstr(text, "the pool is full"), NULL), "%s", text);
+    fake_run(&world, 0.1);
+    cr_assert(eq(int, waiter.status, POOL_READY));
+    fake_world_end(&world);
+}
+
+/* It is found out as the link is handed on, in the turn in which it came back. */
+Test(pool_acquire, a_target_whose_one_free_link_turns_out_to_be_dead_opens_another)
+{
+    struct fake_user first = {0}, second = {0};
+    struct fake_world world;
+
+    struct testing_peer *peer = begin(&world, 1);
+    struct pool_target *target = fake_target(&world, "db", &pool_pick_first, both, 1);
+    fake_hold(&world, &first, "db");
+    fake_send(&first, "x");
+    fake_settle(&world);
+    char byte;
+    cr_assert(eq(long, channel_read(first.lease.channel, &byte, 1), 1)); /* it filled its buffer */
+    testing_peer_cut(peer, LINK_CLOSED_BY_PEER);
+    fake_give_back(&first);
+    cr_assert(eq(int, fake_ask_target(&world, &second, target), POOL_PENDING));
+    fake_run(&world, 1);
+    cr_assert(eq(int, second.status, POOL_READY));
+    cr_assert(not(second.lease.reused));
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_CLOSED_BY_PEER], 1));
+    fake_give_back(&second);
     fake_world_end(&world);
 }

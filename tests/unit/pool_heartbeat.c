@@ -1650,6 +1650,19 @@ Test(pool_heartbeat, while_a_link_is_not_lent_none_of_its_channels_is_free)
     }
 }
 
+Test(pool_heartbeat, of_a_suspect_link_it_is_not_said_that_its_peer_takes_nobody)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        char text[400];
+        start(shared, &heartbeat_default);
+        pinging.answer = FAKE_MUTE;
+        run_to(21);
+        pool_host_explain(host(), text, sizeof text);
+        cr_assert(eq(ptr, strstr(text, "room 0"), NULL), "%s", text);
+        fake_world_end(&w);
+    }
+}
+
 /* ---- memory ---- */
 
 static void live(void)

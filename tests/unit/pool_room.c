@@ -454,3 +454,100 @@ Test(pool_room, the_wait_is_over_once_a_link_has_room)
     cr_assert(eq(uint, testing_peer_attempts(full[0].peer), before + 1));
     framed_stage_end(&stage);
 }
+
+Test(pool_room, links_under_way_as_the_pause_begins_belong_to_it)
+{
+    begin_full(64);
+    framed_stage_open(&stage);
+    wait_at_full(1, 0);
+    for (unsigned i = 1; i < 5; i++) {
+        users[i].lease.timeout = 60;
+        fake_ask(&stage.world, &users[i], full_address(0));
+    }
+    fake_run(&stage.world, 0.1);
+    cr_assert(eq(uint, testing_peer_attempts(full[0].peer), 5));
+    fake_run(&stage.world, 0.2); /* 0.2 s, a fifth more or less: as of the second alone */
+    cr_assert(ge(uint, testing_peer_attempts(full[0].peer), 6));
+    end_full(5);
+}
+
+Test(pool_room, the_pause_of_a_peer_whose_links_carry_nobody_has_an_upper_bound_for_ever)
+{
+    begin_full(64);
+    framed_stage_open(&stage);
+    wait_at_full(1, 0);
+    pool_cancel(&users[0].lease);
+    users[0].lease.timeout = INFINITY;
+    fake_ask(&stage.world, &users[0], full_address(0));
+    fake_run(&stage.world, 1500);
+    unsigned n = testing_peer_attempts(full[0].peer);
+    fake_run(&stage.world, 121);
+    cr_assert(ge(uint, testing_peer_attempts(full[0].peer) - n, 9)); /* each 8 to 12 s */
+    cr_assert(le(uint, testing_peer_attempts(full[0].peer) - n, 16));
+    end_full(1);
+}
+
+Test(pool_room, a_policy_that_has_run_out_lets_it_be_dialled_once_a_minute)
+{
+    begin_full(64);
+    stage.world.backoff.max_attempts = 1;
+    framed_stage_open(&stage);
+    wait_at_full(1, 0);
+    pool_cancel(&users[0].lease);
+    users[0].lease.timeout = INFINITY;
+    fake_ask(&stage.world, &users[0], full_address(0));
+    fake_run(&stage.world, 50);
+    unsigned n = testing_peer_attempts(full[0].peer);
+    cr_assert(le(uint, n, 3));
+    fake_run(&stage.world, 70);
+    cr_assert(eq(uint, testing_peer_attempts(full[0].peer), n + 1));
+    end_full(1);
+}
+
+Test(pool_room, a_link_lost_meanwhile_does_not_cut_the_pause_short)
+{
+    static const double spreads[] = {0.25, 1000}; /* shorter than what is left of it, and longer */
+
+    for (int i = 0; i < 2; i++) {
+        begin_full(64);
+        stage.world.backoff = backoff_edge; /* 1, 2, 4, ... s; READY is proof at once */
+        stage.world.backoff.reconnect_spread = spreads[i];
+        framed_stage_open(&stage);
+        wait_at_full(1, 0);
+        fake_run(&stage.world, 5); /* the next is due after 7 s */
+        unsigned n = testing_peer_attempts(full[0].peer);
+        testing_peer_cut(full[0].peer, LINK_RESET);
+        fake_run(&stage.world, 1);
+        cr_assert(eq(uint, testing_peer_attempts(full[0].peer), n));
+        end_full(1);
+    }
+}
+
+/* It had room as it came up. */
+Test(pool_room, a_peer_that_takes_nobody_any_more_is_dialled_without_a_pause)
+{
+    begin(1, 0, 2);
+    framed_stage_open(&stage);
+    hold(0, 1);
+    fake_give_back(&users[0]);
+    fake_run(&stage.world, 1);
+    framed_session_limit(stage.server.session, 0);
+    fake_settle(&stage.world);
+    fake_hold(&stage.world, &users[0], framed_address);
+    cr_assert(eq(uint, testing_peer_attempts(stage.server.peer), 2));
+    fake_give_back(&users[0]);
+    framed_stage_end(&stage);
+}
+
+Test(pool_room, a_peer_that_says_again_that_it_takes_nobody_is_dialled_as_often)
+{
+    begin_full(64);
+    framed_stage_open(&stage);
+    wait_at_full(1, 0);
+    for (int i = 0; i < 100; i++) {
+        fake_run(&stage.world, 0.1);
+        framed_session_limit(full[0].session, 0);
+    }
+    expect_paced(full[0].peer);
+    end_full(1);
+}
