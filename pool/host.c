@@ -541,10 +541,11 @@ int pool_host_set_options(struct pool_host *host, const struct pool_host_options
     pool__host_times(host);
     link__enter(&pool->core);
     take_terms(host);
+    pool__serve_all(host); /* its links may carry more: now, before anybody who comes in this turn */
     link__leave(&pool->core);
     pool__arm_host(host);
     pool__want_host(host);
-    pool__look_again_at(host); /* its links may carry more */
+    pool__look_again_at(host);
     return 0;
 }
 

@@ -159,7 +159,10 @@ Test(pool_room, those_who_starve_in_a_full_pool_are_served_where_the_cap_is_rais
     hold(0, 2);
     cr_assert(eq(int, fake_ask(&stage.world, &users[2], framed_address), POOL_PENDING));
     fake_settle(&stage.world);
+    struct pool_target *target =
+        fake_target(&stage.world, "all", &pool_round_robin, (const char *const[]){framed_address}, 1);
     set_cap(3);
+    cr_assert(eq(int, fake_ask_target(&stage.world, &users[3], target), POOL_PENDING)); /* overtakes nobody */
     fake_settle(&stage.world);
     cr_assert(eq(int, users[2].status, POOL_READY));
     framed_stage_end(&stage);
