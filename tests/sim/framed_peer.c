@@ -123,6 +123,12 @@ static void answer(struct framed_visit *fv, const struct pending *pending)
     framed_session_answer(fv->session, pending->id, bytes, n);
 }
 
+static void begun(struct framed_visit *fv, const struct pending *pending)
+{
+    if (pending->id > fv->worked_on)
+        fv->worked_on = pending->id;
+}
+
 /* With each of what may be said to a request. */
 static void settle(struct framed_visit *fv, unsigned i)
 {
@@ -130,6 +136,8 @@ static void settle(struct framed_visit *fv, unsigned i)
     unsigned what = fv->visit->peer->denies ? 0 : below(s, 24);
     struct pending pending = take_out(fv, i);
 
+    if (fv->silent) /* nothing of what it says now is heard: it has begun all the same */
+        begun(fv, &pending);
     if (!fv->visit->peer->odd || what > 5) {
         answer(fv, &pending);
     } else if (what < 2) {
@@ -145,9 +153,9 @@ static void settle(struct framed_visit *fv, unsigned i)
     } else if (what == 5 && once_in(s, 12)) {
         framed_session_answer(fv->session, framed_session_last_id(fv->session) + 100000, NULL, 0);
         wrong(fv);
-        fv->worked_on = pending.id;
-    } else if (pending.id > fv->worked_on) {
-        fv->worked_on = pending.id;
+        begun(fv, &pending);
+    } else {
+        begun(fv, &pending);
     }
 }
 
