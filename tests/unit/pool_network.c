@@ -501,7 +501,6 @@ Test(pool_network, what_came_while_the_process_stood_still_is_heard_before_its_t
 {
     static const struct heartbeat_policy brisk = {
         .size = sizeof(struct heartbeat_policy), .interval = 0.05, .timeout = 0.1, .misses = 1};
-    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
     struct pool_lease lease = {.done = on_done};
     struct pool_host_options host;
     struct pool_options options;
@@ -511,7 +510,9 @@ Test(pool_network, what_came_while_the_process_stood_still_is_heard_before_its_t
 
     snprintf(name, sizeof name, "linkpool-stall-%d", (int)getpid());
     snprintf(text, sizeof text, "unix:@%s", name);
-    pid_t child = answering_process(name);
+    pid_t child =
+        answering_process(name); /* first: what there is by then is the child's as well, and it frees nothing */
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
     fake_pinging_init(&pinging, NULL, false);
     pinging.protocol.ping = ask_and_stand_still;
     pool_host_options_init(&host);
