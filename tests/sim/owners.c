@@ -78,6 +78,7 @@ static void drain_host(struct sim *s, struct key *key)
 
     if (stats.links[LINK_CONNECTING])
         s->rare.n[RARE_DRAIN_WHILE_CONNECTS]++;
+    key->terms_at = testing_now(s->t); /* a drain without an end has its links asked again */
     pool_host_drain(key->pin, time);
 }
 
