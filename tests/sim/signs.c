@@ -66,9 +66,19 @@ static double silent_since(const struct sim *s, const struct link *link, const s
     double since = later(seen->ready_at, link__heartbeat(link)->heard_at);
 
     since = later(since, s->keys[seen->key].terms_at);
+    since = later(since, seen->asked_again);
     since = later(since, s->jumped_to);
     since = later(since, s->changed_at); /* then it was asked anew, and that answer has its whole time */
     return link__is_shared(link) ? since : later(since, link->idle_since);
+}
+
+static void note_drain(const struct sim *s, const struct link *link)
+{
+    struct seen_link *seen = sim__seen((struct sim *)s, link->id);
+
+    if (seen->unasked && !link->is_unasked)
+        seen->asked_again = testing_now(s->t);
+    seen->unasked = link->is_unasked;
 }
 
 /* One that had missed an answer by an older policy is asked once more, when that is due by the new one. */
@@ -84,6 +94,7 @@ void signs__check(struct sim *s, const struct link *link, const struct seen_link
     const struct heartbeat_policy *policy = &link->owner->terms->heartbeat;
     double now = testing_now(s->t), slack = 1e-9 * now;
 
+    note_drain(s, link);
     if (s->changes != s->pool->network_changes) {
         s->changes = s->pool->network_changes;
         s->changed_at = now;

@@ -103,6 +103,8 @@ struct seen_link {
     int key;
     unsigned held, uses;        /* told holders, now and ever */
     double heard_at, pinged_at; /* of this attempt; 0: never */
+    double asked_again;         /* a drain with an end has become one without; 0: never */
+    bool unasked;               /* as last seen: a drain ends it in its time */
     uint64_t changes;           /* of the network, that its pool had seen when it was asked last, or began */
     uint64_t n_got, sent_got;   /* channels leased, and whose request was sent last */
     bool over;                  /* exclusive: it has ended; its holder may not know yet */

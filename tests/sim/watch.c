@@ -257,7 +257,8 @@ static void on_transition(void *data, const struct pool_host *host, const struct
         seen->uses = 0;
         seen->over = false; /* who had the last connection has been told */
         seen->n_got = seen->sent_got = 0;
-        seen->heard_at = seen->pinged_at = 0;
+        seen->heard_at = seen->pinged_at = seen->asked_again = 0;
+        seen->unasked = false;
         seen->changes = s->pool ? s->pool->network_changes : 0;
         seen->began = move->now;
         see_attempt(host, &s->keys[seen->key]);
