@@ -287,8 +287,8 @@ static void cancel(struct sim *s, struct caller *caller)
     uint8_t stage = call__state(caller->call)->stage;
     int answer;
 
-    s->rare.n[RARE_CALL_CANCELLED_UNSENT] += stage == CALL_SENDING;
     answer = pool_call_cancel(caller->call);
+    s->rare.n[RARE_CALL_CANCELLED_UNSENT] += stage != CALL_WAITING && caller->call->fate == POOL_NOT_SENT;
     sim__note(s, "cancel call", caller->id, stage);
     HOLDS(s, answer == 0 && caller->call->status == LINKPOOL_ECANCELLED);
     HOLDS(s, caller->call->fate == POOL_NOT_SENT || caller->call->attempts);
