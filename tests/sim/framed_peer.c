@@ -136,8 +136,10 @@ static void settle(struct framed_visit *fv, unsigned i)
     unsigned what = fv->visit->peer->denies ? 0 : below(s, 24);
     struct pending pending = take_out(fv, i);
 
-    if (fv->silent) /* nothing of what it says now is heard: it has begun all the same */
+    if (fv->silent) { /* nothing of what it says now is heard: it has begun all the same */
         begun(fv, &pending);
+        return;
+    }
     if (!fv->visit->peer->odd || what > 5) {
         answer(fv, &pending);
     } else if (what < 2) {
