@@ -299,7 +299,7 @@ bool link__doubt(struct link *link)
 
 static bool must_ask(const struct link *link)
 {
-    return of(link)->doubt == DOUBT_CAST && may_ask(link);
+    return of(link)->doubt == DOUBT_CAST && link__can_be_asked(link) && may_ask(link);
 }
 
 /* ---- what is due ---- */

@@ -255,13 +255,13 @@ static void fill(struct pool *pool, struct pool_call *call, struct pool_fanout *
     call->lease.avoid = NULL;
 }
 
-/* One that waits alone may be larger than all may be together: else it could never be asked. Its own are counted. */
+/* Its own are counted already. */
 static bool is_too_much(const struct pool_call *call)
 {
     const struct pool *pool = call__state(call)->pool;
     size_t others = pool->call_bytes - call->request_size, most = pool->options.max_call_bytes;
 
-    return others && (others > most || call->request_size > most - others);
+    return others > most || call->request_size > most - others;
 }
 
 /* What was let in once is bounded no more, though it waits again. */

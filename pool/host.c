@@ -514,7 +514,9 @@ static void take_terms(struct pool_host *host)
     for (int place = PLACE_IDLE; place <= PLACE_OPENING; place++)
         DL_FOREACH_SAFE (host->lists[place], link, next) {
             bound_room(link);
-            if (link->bits & LINK_RECYCLED && !pool__is_to_be_replaced(link))
+            if (link__is_doubted(link) && !link->retire && !link__can_be_asked(link))
+                pool__retire(link, LINK_DRAINED); /* its doubt would never end */
+            else if (link->bits & LINK_RECYCLED && !pool__is_to_be_replaced(link))
                 link__heartbeat_sooner(link);
             else if (link__state(link) == LINK_READY)
                 link__arm_ready(link);

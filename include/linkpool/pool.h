@@ -177,8 +177,8 @@ struct pool_options {
     double host_timeout; /* seconds until a host without links, leases and pins is forgotten; above 0; default 300 */
     const struct linkpool_env *env;       /* borrowed until the pool is freed; default linkpool_env_system */
     const struct pool_observer *observer; /* copied; may be NULL */
-    size_t max_call_bytes; /* of the requests of calls that wait, for a channel or for its protocol to take them; one
-                              that waits alone may be larger; default 8 MiB */
+    size_t max_call_bytes; /* of the requests of calls that wait, for a channel or for its protocol to take them; a
+                              larger one is taken only where it need not wait; from 1; default 8 MiB */
 };
 void pool_options_init_sized(struct pool_options *options, size_t size);
 #define pool_options_init(o) pool_options_init_sized((o), sizeof *(o))

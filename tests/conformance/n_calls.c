@@ -53,14 +53,25 @@ static void expect_all(unsigned from, unsigned to, int status)
 
 /* ---- N7, N8, N9 ---- */
 
+static void on_none(struct pool_call *call)
+{
+    (void)call;
+    cr_fatal("told of a call that was refused");
+}
+
 Test(conformance, N7_requests_not_yet_written_queue_under_two_bounds)
 {
     struct fake_world world;
     struct fake_server *server = begin(&world);
     struct fake_caller big = {.call = {.to = A}};
-    static char payload[1 << 20];
+    static char payload[1 << 20], larger[(8 << 20) + 1];
 
     testing_peer_delay(server->peer, 1, 0);
+    big.call.request = larger;
+    big.call.request_size = sizeof larger;
+    big.call.done = on_none;
+    cr_assert(eq(int, pool_call(world.pool, &big.call), LINKPOOL_EFULL)); /* alone as it is */
+    cr_assert(eq(int, big.call.bound, POOL_BOUND_CALL_BYTES));
     call_all(&world, 0, FRAMES);
     cr_assert(eq(int, call(&world, FRAMES), LINKPOOL_EFULL));
     cr_assert(eq(int, callers[FRAMES].call.bound, POOL_BOUND_LINE));

@@ -157,6 +157,33 @@ Test(pool_network, a_link_leased_whole_is_asked_when_it_comes_back)
     fake_world_end(&w);
 }
 
+Test(pool_network, where_the_heartbeat_is_turned_off_a_link_in_doubt_is_replaced)
+{
+    struct fake_user user = {0}, other = {0};
+
+    for (unsigned held = 0; held < 2; held++) {
+        begin(false);
+        open_world();
+        fake_hold(&w, &user, a);
+        if (!held)
+            fake_give_back(&user);
+        pinging.answer = FAKE_MUTE;
+        pool_network_changed(w.pool);
+        w.host.heartbeat = &heartbeat_none;
+        cr_assert(eq(int, pool_host_set_options(fake_host(&w, a), &w.host), 0));
+        if (held)
+            fake_give_back(&user);
+        cr_assert(ge(int, fake_ask(&w, &other, a), 0));
+        fake_run(&w, 1);
+        cr_assert(eq(int, other.status, POOL_READY));
+        cr_assert(eq(uint, pinging.probes, 0));
+        cr_assert(eq(u64, ends(LINK_DRAINED), 1));
+        cr_assert(eq(uint, testing_peer_accepted(peer), 2));
+        fake_give_back(&other);
+        fake_world_end(&w);
+    }
+}
+
 Test(pool_network, what_nobody_holds_ends_with_the_first_answer_missed_and_what_is_held_as_the_policy_says)
 {
     struct fake_user user = {0};
