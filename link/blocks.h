@@ -5,16 +5,6 @@
 
 #include "linkpool/driver.h"
 
-/* For what happens seldom within what happens always: it stays out of the way. */
-#define LINK_RARE __attribute__((noinline))
-/* For what happens always, in several places: it is made anew for each, without what does not happen there. Where
- * nothing is made fast, as where branches are counted, it is there once. */
-#ifdef __OPTIMIZE__
-#define LINK_OFTEN inline __attribute__((always_inline))
-#else
-#define LINK_OFTEN inline
-#endif
-
 enum {
     LINK_BLOCK = 4096,     /* bytes */
     LINK_SPARE_BLOCKS = 64 /* kept: a quarter of a MiB a pool */

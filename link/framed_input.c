@@ -2,7 +2,6 @@
  *
  * Each function returns 0, or an error after which the link is gone and nothing may be touched. */
 #include <stdio.h>
-#include <string.h>
 
 #include "link/framed_link.h"
 
@@ -68,26 +67,12 @@ static int on_pong(struct protocol_link *pl, const struct framed_frame *frame)
 
 /* ---- leaving ---- */
 
-/* Words of a peer go into texts for people: what is no plain character becomes a dot. */
-static void quote(char *text, size_t size, const struct framed_frame *frame, size_t from)
-{
-    size_t n = frame->head.n - from;
-
-    if (n >= size)
-        n = size - 1;
-    memcpy(text, frame->payload + from, n);
-    text[n] = '\0';
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] > 126)
-            text[i] = '.';
-}
-
 /* Its code and words, behind ours. */
 static void say_cause(char *why, size_t n, const char *what, const struct framed_frame *frame)
 {
     char text[256];
 
-    quote(text, sizeof text, frame, 8);
+    link__quote(text, sizeof text, (const char *)frame->payload + 8, frame->head.n - 8);
     snprintf(why, n, "%s: %u%s%s", what, framed__get32(frame->payload + 4), *text ? ": " : "", text);
 }
 

@@ -22,7 +22,6 @@ static void on_begun(void *data, void *owner, uint32_t id)
     struct framed_channel *channel = owner;
 
     channel->stage = FRAMED_ASKED;
-    channel->out = NULL;
     channel->id = id;
     framed__ids_add(&self->ids, self->writer.env, channel);
 }

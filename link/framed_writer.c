@@ -4,6 +4,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "link/hints.h"
 #include "linkpool/error.h"
 
 enum {

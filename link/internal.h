@@ -12,6 +12,7 @@
 #include "link/fsm.h"
 #include "link/heap.h"
 #include "link/heartbeat.h"
+#include "link/hints.h"
 #include "linkpool/pool.h"
 #include "linkpool/protocol.h"
 #include "linkpool/transport.h"
@@ -286,11 +287,16 @@ void link__led_away(struct link *link, enum link_reason reason, const char *text
 void link__part(struct link *link, enum link_reason reason); /* READY, unheld: ends it, after the answer it waits for */
 void link__retire_at(struct link *link, double due); /* READY, RESETTING: from then on it ends once nobody holds it */
 void link__arm_ready(struct link *link);             /* READY: the first due of proof, age, recycling and heartbeat */
-void link__note(struct link_owner *owner, const char *text); /* keeps the words of an end */
-void link__note_end(struct link_owner *owner, enum link_reason reason, int system_errno); /* it is the last that counts:
-    reason, errno, and the words if they are on it */
 void link__start_protocol(struct link *link);
 void link__wake(struct link *link, unsigned events); /* as though these had come */
+
+/* words.c */
+void link__quote(char *to, size_t size, const char *words, size_t n); /* a peer's, cut to fit, as plain characters */
+void link__note(struct link_owner *owner, const char *text);          /* keeps the words of an end */
+/** It is the last end that counts: reason, errno, and the words if they are on it. */
+void link__note_end(struct link_owner *owner, enum link_reason reason, int system_errno);
+/** An end is over: what was said on it is kept if it counted; on another one, it is of no use. */
+void link__forget_words(struct link_owner *owner, enum link_reason reason);
 
 /* channels, as the keeper leases them */
 struct channel *link__lease(struct link *link, struct pool_lease *lease);        /* NULL: it cannot just now */

@@ -376,17 +376,6 @@ static void shut(struct link *link, bool quiet)
     }
 }
 
-/* What was said on this end is kept if it counts; on another one, it is of no use. */
-static void forget_words(struct link *link, enum link_reason reason)
-{
-    struct link_owner *owner = link->owner;
-
-    if (owner->fail_reason && owner->fail_reason != reason)
-        link__note(owner, NULL);
-    owner->fail_reason = LINK_NO_REASON;
-    owner->fail_errno = 0;
-}
-
 static void begin_end(struct link *link)
 {
     struct link_core *core = link__core(link);
@@ -422,7 +411,7 @@ void link__end(struct link *link, enum link_reason reason, int system_errno)
     shut(link, false);
     core->ends[reason]++;
     struct link_next next = core->keeper->ended(link, &end);
-    forget_words(link, reason);
+    link__forget_words(link->owner, reason);
     link__set_bits(link, LINK_ENDING, 0);
     if (step(link, next.event, (struct detail){reason, system_errno, next.delay}) == LINK_DO_ARM_RETRY)
         arm(link, next.delay);
@@ -442,7 +431,7 @@ static void stop(struct link *link, enum link_reason reason, bool quiet)
         if (!quiet)
             say_goodbye(link, reason);
         shut(link, quiet);
-        forget_words(link, reason);
+        link__forget_words(link->owner, reason);
         core->ends[reason]++;
     }
     link__set_bits(link, LINK_ENDING, 0);
@@ -458,25 +447,6 @@ void link__stop(struct link *link, enum link_reason reason)
 void link__forget(struct link *link)
 {
     stop(link, LINK_STOPPED, true);
-}
-
-void link__note(struct link_owner *owner, const char *text)
-{
-    const struct linkpool_env *env = owner->core->env;
-
-    if (owner->text)
-        link__release(env, owner->text, strlen(owner->text) + 1);
-    owner->text = NULL;
-    if (text && *text && (owner->text = link__alloc(env, strlen(text) + 1)))
-        strcpy(owner->text, text); /* without memory the reason alone is kept */
-}
-
-void link__note_end(struct link_owner *owner, enum link_reason reason, int system_errno)
-{
-    if (owner->fail_reason != reason)
-        link__note(owner, NULL);
-    owner->last_reason = (uint8_t)reason;
-    owner->last_errno = system_errno;
 }
 
 /* ---- led away ---- */
@@ -496,7 +466,8 @@ void link__led_away(struct link *link, enum link_reason reason, const char *text
         if (is_left && core->keeper->sent_away) {
             core->keeper->sent_away(link, reason);
             link->is_judged = true;
-            forget_words(link, reason); /* they are the host's: the next of its links to fail has its own */
+            link__forget_words(
+                link->owner, reason); /* they are the host's: the next of its links to fail has its own */
         }
     }
     if (!link__is_sent_away(link))

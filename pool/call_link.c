@@ -9,14 +9,9 @@
 
 #include "pool/call.h"
 
-/* For people: what is no plain character becomes a dot. */
 static void note_words(struct pool_call *call, const char *words, size_t n)
 {
-    if (n >= sizeof call->words)
-        n = sizeof call->words - 1;
-    for (size_t i = 0; i < n; i++)
-        call->words[i] = (char)(words[i] < ' ' || words[i] > '~' ? '.' : words[i]);
-    call->words[n] = '\0';
+    link__quote(call->words, sizeof call->words, words, n);
     call__state(call)->has_words = true;
 }
 
