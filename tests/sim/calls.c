@@ -287,19 +287,36 @@ static void cancel(struct sim *s, struct caller *caller)
     uint8_t stage = call__state(caller->call)->stage;
     int answer;
 
+    s->rare.n[RARE_CALL_CANCELLED_UNSENT] += stage == CALL_SENDING;
     answer = pool_call_cancel(caller->call);
-    s->rare.n[RARE_CALL_CANCELLED_UNSENT] += stage != CALL_WAITING && caller->call->fate == POOL_NOT_SENT;
     sim__note(s, "cancel call", caller->id, stage);
     HOLDS(s, answer == 0 && caller->call->status == LINKPOOL_ECANCELLED);
     HOLDS(s, caller->call->fate == POOL_NOT_SENT || caller->call->attempts);
     calls__over(s, caller);
 }
 
+/* One that has a channel, and whose protocol has no room; NULL: none. */
+static struct caller *one_with_no_room(struct sim *s)
+{
+    unsigned first = below(s, s->p.n_callers);
+
+    for (unsigned i = 0; i < s->p.n_callers; i++) {
+        struct caller *caller = &s->callers[(first + i) % s->p.n_callers];
+        if (caller->out && call__state(caller->call)->stage == CALL_SENDING)
+            return caller;
+    }
+    return NULL;
+}
+
 void calls__act(struct sim *s)
 {
-    struct caller *caller = &s->callers[below(s, s->p.n_callers)];
+    struct caller *caller = &s->callers[below(s, s->p.n_callers)], *stuck;
     unsigned burst = once_in(s, 16) ? sim__size(s, 1, 40) : 1;
 
+    if (once_in(s, 2) && (stuck = one_with_no_room(s))) {
+        cancel(s, stuck);
+        return;
+    }
     if (caller->out && once_in(s, 3)) {
         cancel(s, caller);
         return;

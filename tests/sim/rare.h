@@ -57,7 +57,7 @@
     X(CALL_SWALLOWED, "call given up after sending, its answer swallowed")                                             \
     X(CALL_RETRIED, "call answered after it was tried again")                                                          \
     X(CALL_LOST_NOT_SENT, "call told NOT_SENT as its link was lost")                                                   \
-    X(CALL_CANCELLED_UNSENT, "cancel of a call that has a channel, and is not sent")                                   \
+    X(CALL_CANCELLED_UNSENT, "cancel of a call behind others that wait to be sent")                                    \
     X(CALL_BYTES, "max_call_bytes met")                                                                                \
     X(RETRY_REFUSED, "retry refused by the budget")                                                                    \
     X(SEND_REFUSED, "request refused for want of room, and sent later")                                                \

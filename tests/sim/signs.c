@@ -44,8 +44,7 @@ void signs__pinged(struct sim *s, const struct link *link)
     double now = testing_now(s->t), slack = 1e-9 * now, heard = later(seen->heard_at, seen->ready_at);
 
     HOLDS(s, link__state(link) == LINK_READY);
-    HOLDS(
-        s, policy->interval > 0 || link__is_doubted(link)); /* in doubt it is asked though that was turned off since */
+    HOLDS(s, policy->interval > 0);
     HOLDS(s, link__is_shared(link) || !seen->held);
     if (link__is_shared(link) && seen->changes == s->pool->network_changes) { /* after a change: at once */
         double missed = seen->pinged_at + policy->timeout + policy->watch_interval, silent;

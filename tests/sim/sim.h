@@ -120,9 +120,10 @@ struct peer {
     bool refuses, mute;   /* handshakes: says no; says nothing */
     bool dripped;         /* it ever said things in pieces: what comes late may come to another holder */
     bool clogged;
-    bool odd;        /* answers out of order, with errors, twice or never */
-    bool denies;     /* requests: did nothing with them */
-    unsigned wrongs; /* what it has said that no framed link forgives */
+    double thawed_at; /* what was sent while it was clogged came then at the latest */
+    bool odd;         /* answers out of order, with errors, twice or never */
+    bool denies;      /* requests: did nothing with them */
+    unsigned wrongs;  /* what it has said that no framed link forgives */
 };
 
 /* A handle of an attempt that outside code keeps. */

@@ -144,6 +144,8 @@ static void clog_up(struct sim *s, struct peer *peer)
 
     if (peer->clogged && s->n_holding)
         s->rare.n[RARE_THAW]++;
+    if (peer->clogged)
+        peer->thawed_at = testing_now(s->t);
     peer->clogged = !peer->clogged;
     testing_peer_window(peer->peer, window);
 }
@@ -318,6 +320,7 @@ static void calm_peer(struct sim *s, unsigned i)
     testing_peer_greet(peer->peer, NULL, 0);
     testing_peer_cut_after(peer->peer, SIZE_MAX, LINK_RESET);
     testing_peer_window(peer->peer, SIZE_MAX);
+    peer->thawed_at = testing_now(s->t);
     testing_peer_backlog(peer->peer, 4096);
     testing_peer_accept_rate(peer->peer, 0);
     peer->late = 0;
