@@ -9,7 +9,6 @@ enum {
     ROOM = 16384,      /* bytes read at a time, on the stack: a quiet link keeps no buffer */
     READS_A_TURN = 16, /* then the others of this loop have their turn */
     WHY = 96,
-    BEFORE_ACK = FRAMED_BIT(FRAMED_HELLO_ACK) | FRAMED_BIT(FRAMED_GOAWAY),
     AFTER_ACK = FRAMED_BIT(FRAMED_LIMIT) | FRAMED_BIT(FRAMED_ANSWER) | FRAMED_BIT(FRAMED_ERROR) |
                 FRAMED_BIT(FRAMED_PING) | FRAMED_BIT(FRAMED_PONG) | FRAMED_BIT(FRAMED_GOAWAY)
 };

@@ -42,12 +42,11 @@ enum framed_code {
 /** How a framed link behaves. From framed_options_init(). */
 struct framed_options {
     size_t size;
-    const void *token; /* borrowed as the options are; said to the peer in the handshake; default none */
-    size_t token_size; /* bytes, at most 4096; default 0 */
-    uint32_t
-        max_payload;  /* the largest payload taken from the peer, 1 KiB to 64 MiB; the peer is told; default 1 MiB */
-    size_t max_queue; /* bytes accepted on a link and not yet written, 4 KiB to 1 GiB; default 256 KiB. One request
-                         that is larger goes as well, when nothing else waits */
+    const void *token;    /* borrowed as the options are; said to the peer in the handshake; default none */
+    size_t token_size;    /* bytes, at most 4096; default 0 */
+    uint32_t max_payload; /* bytes: the largest payload taken, which the peer is told; 1 KiB to 64 MiB; default 1 MiB */
+    size_t max_queue;     /* bytes accepted on a link and not yet written, 4 KiB to 1 GiB; default 256 KiB. One request
+                             that is larger goes as well, when nothing else waits */
     size_t max_channel_queue; /* the same of one channel, 1 KiB to 1 GiB; default 64 KiB */
 };
 void framed_options_init_sized(struct framed_options *options, size_t size);
