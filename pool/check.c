@@ -151,6 +151,7 @@ void pool__check_host(struct pool *pool, const struct pool_host *host)
     assert(host->connect_limit >= 1);
     assert(host->state == pool_host_state(host));
     assert(host->is_down == pool__is_down(host));
+    assert(!host->failed || host->lists[PLACE_RESTING] || pool__opening(host)); /* or nobody would take it back */
     assert(!host->n_idle || link__node_is_set(&host->coldest));
     if (host->n_idle && pool__options(host)->idle_timeout > 0)
         assert(link__node_is_set(&host->timer));

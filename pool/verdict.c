@@ -235,7 +235,7 @@ void pool__sent_away(struct link *link, enum link_reason reason)
         begin_wait(host, next.event == LINK_EV_END_OUT ? no_more_retry : next.delay);
 }
 
-struct link_next pool__ended(struct link *link, const struct link_end *end)
+static struct link_next what_follows(struct link *link, const struct link_end *end)
 {
     struct pool_host *host = pool__host_of(link);
     struct link_next rest = {LINK_EV_END_REST, 0};
@@ -263,6 +263,17 @@ struct link_next pool__ended(struct link *link, const struct link_end *end)
     default:
         return failure(link, host, end);
     }
+}
+
+/* A verdict lasts for as long as a link carries it, the one that waits for its retry or makes it. */
+struct link_next pool__ended(struct link *link, const struct link_end *end)
+{
+    struct pool_host *host = pool__host_of(link);
+    struct link_next next = what_follows(link, end);
+
+    if (next.event == LINK_EV_END_REST && !host->lists[PLACE_RESTING] && !other_attempts(host, end))
+        host->failed = false; /* nobody would take it back */
+    return next;
 }
 
 /* ---- success ---- */

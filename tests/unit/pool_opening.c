@@ -610,3 +610,29 @@ Test(pool_opening, want_of_descriptors_never_spins)
     cr_assert(eq(int, patient.status, POOL_READY));
     fake_world_end(&world);
 }
+
+/* The attempt that is made again was the probe: the verdict it carried ends with it, or no picker would name the host. */
+Test(pool_opening, a_probe_without_a_descriptor_is_made_again_for_a_target_too)
+{
+    struct fake_user holder = {0}, patient = {.lease = {.flags = POOL_WAIT_FOR_READY, .timeout = INFINITY}};
+    struct testing_peer *gone;
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.backoff.jitter = BACKOFF_NONE; /* .2 .4 .8 1.6 2 2 ... */
+    world.host.idle_timeout = 3;         /* and for so long a target that was asked keeps its hosts up */
+    fake_world_open(&world);
+    fake_echo(&world, a);
+    gone = fake_peer(&world, b, TESTING_REFUSE);
+    fake_ask_target(&world, &patient, fake_target(&world, "db", &pool_round_robin, &three[1], 1));
+    fake_run(&world, 5);
+    cr_assert(eq(int, pool_host_state(fake_host(&world, b)), LINK_BACKOFF));
+    fake_hold(&world, &holder, a);
+    fake_give_back(&holder);
+    testing_peer_behave(gone, TESTING_ACCEPT);
+    testing_limit_descriptors(world.t, 1);
+    fake_run(&world, 2.1);
+    cr_assert(eq(u64, fake_stats(&world).ends[LINK_NO_DESCRIPTORS], 1));
+    cr_assert(eq(int, patient.status, POOL_READY));
+    fake_world_end(&world);
+}
