@@ -4,7 +4,7 @@ import re
 import socket
 import struct
 
-from kernel import is_taken, patiently
+from kernel import is_taken, patiently, unsent
 from wire import DEADLINE, Ended, Reader
 
 LINGER_0 = struct.pack("ii", 1, 0)
@@ -46,6 +46,10 @@ class Peer(Reader):
     def settle(self):
         """Waits until the proxy has read all that was sent."""
         patiently(lambda: is_taken(self.sock), "the proxy reads what was sent")
+
+    def wait_sent(self):
+        """Waits until the kernel of the proxy has all that was sent, read or not."""
+        patiently(lambda: unsent(self.sock) == 0, "what was sent is in the other kernel")
 
     def half_close(self):
         self.sock.shutdown(socket.SHUT_WR)

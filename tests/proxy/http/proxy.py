@@ -1,11 +1,13 @@
 """proxy.py - an lbproxy in HTTP mode that runs, and what it says: addresses, access log, status pages, its end."""
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import threading
 from types import SimpleNamespace
 
-from kernel import patiently
+from kernel import is_stopped, patiently
 from peer import Client, expect
 from wire import DEADLINE, get
 
@@ -96,6 +98,14 @@ class Proxy:
 
     def signal(self, number):
         self.process.send_signal(number)
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """It reads nothing meanwhile: what is sent is there whole when it goes on."""
+        self.signal(signal.SIGSTOP)
+        patiently(lambda: is_stopped(self.pid), "lbproxy is stopped")
+        yield
+        self.signal(signal.SIGCONT)
 
     def expect_exit(self, status=0):
         try:

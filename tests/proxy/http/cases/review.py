@@ -3,15 +3,13 @@
 Some of it shows only when a kernel's buffer is full to the byte. That of a unix socket takes nothing more then, where
 TCP would take a part; so one side is a unix socket here, whose reader does not read. And some shows only when several
 things are there at once: lbproxy is stopped until they are."""
-import contextlib
 import os
 import re
-import signal
 import socket
 import threading
 
 from checks import as_seen, still_serves
-from kernel import is_stopped, patiently, unread, unsent
+from kernel import patiently, unread
 from kit import Client, case, echo, expect, expect_range
 from wire import get, ok, ok_chunks, post, post_chunks, reply
 
@@ -56,24 +54,12 @@ def read_head(link):
     return True
 
 
-@contextlib.contextmanager
-def stopped(proxy):
-    proxy.signal(signal.SIGSTOP)
-    patiently(lambda: is_stopped(proxy.pid), "lbproxy is stopped")
-    yield
-    proxy.signal(signal.SIGCONT)
-
-
-def is_sent(peer):
-    patiently(lambda: unsent(peer.sock) == 0, "what was sent is in the other kernel")
-
-
 def send_in_thirds(peer, proxy, message):
     """A first byte or two, what fills a small buffer, and the rest: each as a whole, so that it is read at once."""
     for piece in (message[:100], message[100:4000], message[4000:]):
-        with stopped(proxy):
+        with proxy.stopped():
             peer.sock.sendall(piece)
-            is_sent(peer)
+            peer.wait_sent()
         if piece[-1:] != message[-1:]:
             peer.settle()
 
@@ -274,9 +260,9 @@ def an_early_answer_is_read_though_its_link_takes_no_more_backend(c):
 
     def close(link):
         patiently(lambda: unread(client.sock) > FULL - 10000, "no more goes to the client")
-        is_sent(link)
+        link.wait_sent()
         link.sock.sendall(b"e" * last)
-        is_sent(link)
+        link.wait_sent()
         link.close()
         closed.set()
 
@@ -318,7 +304,7 @@ def bytes_behind_a_last_request_do_not_cost_its_answer_client(c):
         for _ in link.each_request():
             gate.wait(10)
             link.send(ok_chunks([b"z" * 1000]))
-            is_sent(link)
+            link.wait_sent()
             sent.set()
 
     backend, proxy = c.start(script)
@@ -327,11 +313,11 @@ def bytes_behind_a_last_request_do_not_cost_its_answer_client(c):
         client = c.client()
         client.send(get("/1", version="1.0"))
         backend.wait_requests(i + 1)
-        with stopped(proxy):
+        with proxy.stopped():
             client.sock.sendall(b"\r\n")
             gate.set()
             expect("the answer is sent", sent.wait(10), True)
-            is_sent(client)
+            client.wait_sent()
         expect("the body", len(client.answer().body), 1000)
         expect("how it ends", client.end, "eof")
 
