@@ -91,6 +91,8 @@ static void idle_to_busy(struct pool_host *host, struct link *link)
     DL_PREPEND(host->lists[PLACE_BUSY], link);
     link->place = PLACE_BUSY;
     host->n_idle--;
+    if (!host->lists[PLACE_IDLE])
+        pool__note_lending(host);
 }
 
 /* Its last use, perhaps: it ends with the last of those who hold it, and where it would be missed another comes. */
@@ -264,7 +266,7 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
         return lease->status;
     if (pool__claim(lease)->in_order) /* it may wait though a channel is free, and its line starve for a link */
         pool__look_again(line);
-    else
+    else if (!line->prev) /* those in line wait for an attempt already, and this one found no channel */
         pool__want(line);
     return lease->status;
 }
@@ -278,7 +280,7 @@ static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_l
         return error;
     if (host->draining)
         return lease->status = LINKPOOL_ECLOSED;
-    if (pool->wanting) /* who came back in line in this turn goes first */
+    if (pool->unseen) /* who came back in line in this turn goes first */
         pool__serve(host);
     if (!(channel = take_first(pool, host, lease)) && !lease->status)
         channel = pool__take(host, lease);
@@ -295,7 +297,7 @@ static struct channel *take_fresh(struct pool_target *target, struct pool_lease 
 {
     struct channel *channel;
 
-    for (size_t i = 0; i < target->pick.n; i++)
+    for (size_t i = 0; i < target->pick.n && target->n_lending; i++)
         if (!pool__is_down(target->hosts[i]) && pool__takes(target, lease, i) &&
             (channel = pool__take(target->hosts[i], lease)))
             return channel;
@@ -305,7 +307,7 @@ static struct channel *take_fresh(struct pool_target *target, struct pool_lease 
 /* Without a free link the picker is left alone: it is asked when one is opened, and its turn goes on once a lease. */
 static bool any_is_free(const struct pool_target *target)
 {
-    for (size_t i = 0; i < target->pick.n; i++)
+    for (size_t i = 0; i < target->pick.n && target->n_lending; i++)
         if (pool__free_link(target->hosts[i]))
             return true;
     return false;
@@ -338,7 +340,7 @@ static int acquire_target(struct pool_target *target, struct pool_lease *lease)
     if (target->draining)
         return lease->status = LINKPOOL_ECLOSED;
     pool__use_target(target);
-    if (pool->wanting)
+    if (pool->unseen)
         pool__serve_target(target);
     if (!(channel = take_picked(target, lease)))
         return lease->status ? lease->status : wait_or_fail(pool, &target->line, lease);

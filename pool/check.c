@@ -122,7 +122,7 @@ static bool may_open(const struct pool *pool, const struct pool_host *host)
 /* Whoever waits without an attempt for it is looked at at the end of the turn, or nothing may be opened for it. */
 static void check_opening(const struct pool *pool, const struct pool_line *line)
 {
-    if (line->n <= line->served_by || line->prev || link__node_is_set(&line->starving))
+    if (line->n <= line->served_by || line->prev || line->is_starving)
         return;
     if (pool->n_opening >= pool->options.max_connecting || pool->n_links >= pool->options.max_links)
         return;
@@ -137,8 +137,9 @@ static void check_opening(const struct pool *pool, const struct pool_line *line)
 static void check_nobody_waits(const struct pool_host *host)
 {
     const struct pool_lease *lease = pool__oldest_taker(host);
+    const struct pool_line *line = lease ? pool__claim(lease)->line : NULL;
 
-    assert(!lease || pool__claim(lease)->line->prev); /* or it is looked at at the end of the turn */
+    assert(!line || line->unseen_prev);
 }
 
 void pool__check_host(struct pool *pool, const struct pool_host *host)
@@ -155,6 +156,7 @@ void pool__check_host(struct pool *pool, const struct pool_host *host)
     assert(!host->n_idle || link__node_is_set(&host->coldest));
     if (host->n_idle && pool__options(host)->idle_timeout > 0)
         assert(link__node_is_set(&host->timer));
+    assert(host->may_lend || !pool__free_link(host));
     if (pool__free_link(host))
         check_nobody_waits(host);
 }
@@ -164,17 +166,18 @@ static void check_targets(const struct pool *pool)
     const struct pool_target *target;
 
     DL_FOREACH (pool->targets, target) {
-        uint32_t in[LINK_STATES] = {0}, n_down = 0;
+        uint32_t in[LINK_STATES] = {0}, n_down = 0, n_lending = 0;
         check_line(&target->line);
         check_opening(pool, &target->line);
         for (size_t i = 0; i < target->pick.n; i++) {
             in[target->hosts[i]->state]++;
             n_down += target->hosts[i]->is_down;
+            n_lending += target->hosts[i]->may_lend;
             assert(target->members[i]->host == target->hosts[i] && target->members[i]->index == i);
         }
         for (int state = 0; state < LINK_STATES; state++)
             assert(in[state] == target->in_state[state]);
-        assert(n_down == target->n_down);
+        assert(n_down == target->n_down && n_lending == target->n_lending);
     }
 }
 

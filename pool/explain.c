@@ -147,7 +147,7 @@ static void say_line(struct words *to, const struct pool_line *line)
         say_host(to, line->host);
     else
         say_target(to, line->target);
-    if (link__node_is_set(&line->starving) && pool->n_links >= pool->options.max_links)
+    if (line->is_starving && pool->n_links >= pool->options.max_links)
         say(to, "; the pool is full: %u of %u links", pool->n_links, pool->options.max_links);
 }
 

@@ -57,12 +57,17 @@ struct pool_line {
     struct pool_claim *first; /* utlist, in order of ticket */
     struct pool_claim *usual; /* utlist, those who wait the line's own time, in order of deadline */
     struct link_node timer;   /* the first of `usual`; may ring early */
-    struct link_node
-        starving; /* in the pool's heap, by the ticket of `first`: it wants a link, and the pool's total is full */
+    union {
+        struct link_node starving; /* in the pool's heap, by the ticket of `first`: the pool's total is in its way */
+        struct {
+            struct pool_line *unseen_prev, *unseen_next; /* else, in the pool's `unseen`; prev NULL: it is not */
+        };
+    };
     struct pool_host *host; /* whose; or */
     struct pool_target *target;
     struct pool_line *prev, *next; /* in the pool's `wanting`; prev NULL: it is not */
-    unsigned n;
+    unsigned n : 31;
+    unsigned is_starving : 1;
     unsigned served_by; /* leases that attempts under way, opened for it, will serve */
 };
 
@@ -119,6 +124,7 @@ struct pool_host {
     bool brisk : 1;           /* the opening limit gains one a success */
     bool died_young : 1;      /* one of the failures since it was last stable was the end of a READY link */
     bool probe_due : 1;       /* the probe's time has come, and a bound of the pool is in its way */
+    bool may_lend : 1;        /* a link lies in IDLE, RESERVE or PARTIAL: its targets count it */
     struct link_node timer;   /* the coldest idle link, or the end of a host nobody needs; may ring early */
     struct link_node coldest; /* in the pool's heap, by the coldest idle link's idle_since; may be early */
     uint64_t uses, bytes_sent, bytes_received;
@@ -165,15 +171,15 @@ struct pool_target {
     unsigned max_line;              /* 0: the pool's */
     double wait_timeout;            /* 0: the pool's */
     uint32_t in_state[LINK_STATES]; /* hosts in each state */
-    uint32_t n_down;
-    uint32_t n_held;   /* leases out */
-    uint32_t n_calls;  /* calls that may come back to it */
-    uint32_t asked_at; /* ticket, cut, of the last acquire that found nothing ready */
-    uint64_t draw;     /* random bits for the next pick; 0: used up */
-    double used_at;    /* the last acquire; negative: never */
-    uint8_t state;     /* enum link_state */
-    bool known;        /* it has had a list */
-    bool stuck;        /* BACKOFF by verdict: until one is READY */
+    uint32_t n_down, n_lending;     /* of them those that are down, and those that may lend a link */
+    uint32_t n_held;                /* leases out */
+    uint32_t n_calls;               /* calls that may come back to it */
+    uint32_t asked_at;              /* ticket, cut, of the last acquire that found nothing ready */
+    uint64_t draw;                  /* random bits for the next pick; 0: used up */
+    double used_at;                 /* the last acquire; negative: never */
+    uint8_t state;                  /* enum link_state */
+    bool known;                     /* it has had a list */
+    bool stuck;                     /* BACKOFF by verdict: until one is READY */
     bool draining, removed;
     bool over;              /* removed, or its drain's time is up: nobody comes back to its line */
     struct link_node timer; /* of its drain */
@@ -216,6 +222,7 @@ struct pool {
     struct pool_target *targets;    /* utlist */
     struct pool_name *names;        /* by text */
     struct pool_line *wanting;      /* utlist: lines that want an attempt, in turn */
+    struct pool_line *unseen;       /* utlist: of those the ones that were not looked at since they were wanted last */
     struct link_heap starving;      /* lines that the total keeps waiting, by their first ticket */
     struct link_heap coldest;       /* hosts with idle links, by their coldest */
     struct pool_claim *to_tell;     /* utlist: decided, in order */
@@ -367,8 +374,9 @@ static inline void pool__arm_idle(
 }
 
 /* places.c; see pool__last_resort() as well */
-void pool__place(struct link *link);      /* puts a link in the list where it belongs */
-void pool__place_anew(struct link *link); /* in its list too: it is another's turn, or its trust has changed */
+void pool__place(struct link *link);             /* puts a link in the list where it belongs */
+void pool__place_anew(struct link *link);        /* in its list too: it is another's turn, or its trust has changed */
+void pool__note_lending(struct pool_host *host); /* after a link has gone from list to list: for its targets */
 void pool__unlist(struct link *link);
 struct link *pool__coldest(const struct pool_host *host); /* longest without a lease, or NULL */
 

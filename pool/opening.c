@@ -19,39 +19,74 @@ static bool is_upkeep(const struct pool_line *line)
     return line->host && !line->n && !line->host->probe_due && !line->host->start_asked;
 }
 
+/* ---- the lines that want a link: those that may have one, and those that starve for it ---- */
+
+static void enter_wanting(struct pool *pool, struct pool_line *line)
+{
+    if (!line->prev)
+        DL_APPEND(pool->wanting, line);
+    if (!line->unseen_prev)
+        DL_APPEND2(pool->unseen, line, unseen_prev, unseen_next);
+}
+
+static void note_seen(struct pool *pool, struct pool_line *line)
+{
+    if (line->unseen_prev)
+        DL_DELETE2(pool->unseen, line, unseen_prev, unseen_next);
+    line->unseen_prev = NULL;
+}
+
+static void leave_wanting(struct pool *pool, struct pool_line *line)
+{
+    if (!line->prev)
+        return;
+    note_seen(pool, line);
+    DL_DELETE(pool->wanting, line);
+    line->prev = NULL;
+}
+
+static void enter_starving(struct pool *pool, struct pool_line *line, double ticket)
+{
+    leave_wanting(pool, line);
+    line->starving = (struct link_node){0};
+    line->is_starving = true;
+    link__heap_set(&pool->starving, &line->starving, ticket);
+}
+
+static void leave_starving(struct pool *pool, struct pool_line *line)
+{
+    if (!line->is_starving)
+        return;
+    link__heap_clear(&pool->starving, &line->starving);
+    line->is_starving = false;
+    line->unseen_prev = NULL;
+}
+
 void pool__want(struct pool_line *line)
 {
     struct pool *pool = pool_of(line);
 
     if (pool->freed)
         return;
-    if (line->starving.due == INFINITY && !is_upkeep(line))
-        link__heap_clear(&pool->starving, &line->starving); /* it has leases now, for whom room is made */
-    if (!line->prev && !link__node_is_set(&line->starving)) {
-        DL_APPEND(pool->wanting, line);
-    }
+    if (line->is_starving && line->starving.due == INFINITY && !is_upkeep(line))
+        leave_starving(pool, line); /* it has leases now, for whom room is made */
+    if (!line->is_starving)
+        enter_wanting(pool, line);
     link__later(&pool->core);
 }
 
 void pool__look_again(struct pool_line *line)
 {
-    link__heap_clear(&pool_of(line)->starving, &line->starving);
+    leave_starving(pool_of(line), line);
     pool__want(line);
-}
-
-static void leave_wanting(struct pool *pool, struct pool_line *line)
-{
-    if (line->prev)
-        DL_DELETE(pool->wanting, line);
-    line->prev = NULL;
 }
 
 void pool__unwant(struct pool_line *line)
 {
     struct pool *pool = pool_of(line);
-    bool starved = link__node_is_set(&line->starving);
+    bool starved = line->is_starving;
 
-    link__heap_clear(&pool->starving, &line->starving);
+    leave_starving(pool, line);
     /* What is kept up, and probes, are wanted without anybody in line: those are looked at once more. */
     if (!line->host)
         leave_wanting(pool, line);
@@ -61,7 +96,7 @@ void pool__unwant(struct pool_line *line)
 
 void pool__line_drop(struct pool *pool, struct pool_line *line)
 {
-    link__heap_clear(&pool->starving, &line->starving);
+    leave_starving(pool, line);
     leave_wanting(pool, line);
     link__timer_clear(&pool->core, &line->timer);
     link__heap_drop(&pool->starving);
@@ -307,7 +342,7 @@ static struct pool_line *most_starved(struct pool *pool)
         struct pool_line *line = (struct pool_line *)((char *)node - offsetof(struct pool_line, starving));
         double ticket = rank(pool, line);
         if (!wants(line))
-            link__heap_clear(&pool->starving, node);
+            leave_starving(pool, line);
         else if (node->due < ticket)
             link__heap_set(&pool->starving, node, ticket);
         else
@@ -350,17 +385,18 @@ static void serve_line(struct pool_line *line)
     }
 }
 
-/* Each once, from the front to the back; serving one may take others out. */
-static void serve_wanted(struct pool *pool)
+/* Each once, from the front to the back; serving one may take others out. What this makes wanted has the next turn. */
+static void serve_unseen(struct pool *pool)
 {
     struct pool_line *line;
     unsigned n;
 
-    DL_COUNT(pool->wanting, line, n);
-    for (; n && (line = pool->wanting); n--) {
-        DL_DELETE(pool->wanting, line);
-        DL_APPEND(pool->wanting, line);
+    DL_COUNT2(pool->unseen, line, n, unseen_next);
+    for (; n && (line = pool->unseen); n--) {
+        note_seen(pool, line);
         serve_line(line);
+        if (!line->unseen_prev && !wants(line))
+            leave_wanting(pool, line);
     }
 }
 
@@ -501,10 +537,17 @@ static struct pool_line *next_wanting(struct pool *pool)
     struct pool_line *line = pool->n_links < pool->options.max_links ? most_starved(pool) : NULL;
 
     if (line && !(is_upkeep(line) && pool->wanting))
-        link__heap_clear(&pool->starving, &line->starving);
+        leave_starving(pool, line);
     else if ((line = pool->wanting))
         leave_wanting(pool, line);
     return line;
+}
+
+static void return_to_front(struct pool *pool, struct pool_line *line)
+{
+    if (line->prev) /* it was wanted again meanwhile */
+        DL_DELETE(pool->wanting, line);
+    DL_PREPEND(pool->wanting, line);
 }
 
 void pool__open_wanted(struct pool *pool)
@@ -519,13 +562,11 @@ void pool__open_wanted(struct pool *pool)
         case NOT_NOW:
             break;
         case NO_LINK_LEFT:
-            leave_wanting(pool, line);
-            link__heap_set(&pool->starving, &line->starving, rank(pool, line));
+            enter_starving(pool, line, rank(pool, line));
             break;
         case NO_ATTEMPT_LEFT: /* it is the first again */
-            leave_wanting(pool, line);
-            DL_PREPEND(pool->wanting, line);
-            serve_wanted(pool); /* those behind it may not want one at all */
+            return_to_front(pool, line);
+            serve_unseen(pool); /* those behind it may not want one at all */
             return;
         }
 }

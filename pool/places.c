@@ -35,15 +35,30 @@ static bool is_idle(const struct link *link)
     return link->place == PLACE_IDLE || link->place == PLACE_RESERVE;
 }
 
-void pool__unlist(struct link *link)
+void pool__note_lending(struct pool_host *host)
 {
-    struct pool_host *host = pool__host_of(link);
+    bool may_lend = host->lists[PLACE_IDLE] || host->lists[PLACE_RESERVE] || host->lists[PLACE_PARTIAL];
 
+    if (may_lend == host->may_lend)
+        return;
+    host->may_lend = may_lend;
+    for (struct pool_membership *member = host->memberships; member; member = member->next)
+        member->target->n_lending += may_lend ? 1 : -1U;
+}
+
+static void unlist(struct pool_host *host, struct link *link)
+{
     if (link->place == PLACE_NONE)
         return;
     DL_DELETE(host->lists[link->place], link);
     host->n_idle -= is_idle(link);
     link->place = PLACE_NONE;
+}
+
+void pool__unlist(struct link *link)
+{
+    unlist(pool__host_of(link), link);
+    pool__note_lending(pool__host_of(link));
 }
 
 /* The latest used first: nearly always the very first, but for one that comes from the reserve, whose place is looked
@@ -117,15 +132,14 @@ void pool__place(struct link *link)
 
     if (link->place == place)
         return;
-    pool__unlist(link);
+    unlist(host, link);
     link->place = (uint8_t)place;
-    if (place == PLACE_NONE)
-        return;
     if (place == PLACE_IDLE)
         place_idle(host, link);
     else if (place == PLACE_PARTIAL)
         place_partial(host, link);
-    else
+    else if (place != PLACE_NONE)
         DL_PREPEND(host->lists[place], link);
     host->n_idle += is_idle(link);
+    pool__note_lending(host);
 }

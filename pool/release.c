@@ -14,6 +14,8 @@ static void busy_to_idle(struct pool_host *host, struct link *link)
     DL_PREPEND(host->lists[PLACE_IDLE], link);
     link->place = PLACE_IDLE;
     host->n_idle++;
+    if (!host->may_lend)
+        pool__note_lending(host);
 }
 
 static enum link_reason ends_at_return(const struct pool_host *host, const struct link *link)

@@ -62,7 +62,7 @@ void pool__serve_target(struct pool_target *target)
 
     do {
         n = target->line.n;
-        for (size_t i = 0; i < target->pick.n && target->line.n; i++)
+        for (size_t i = 0; i < target->pick.n && target->line.n && target->n_lending; i++)
             pool__serve(target->hosts[i]);
     } while (target->line.n && target->line.n < n);
 }
