@@ -317,6 +317,20 @@ Test(pool_call_explain, one_refused_at_once_names_the_bound_or_the_cause)
     framed_stage_end(&stage);
 }
 
+Test(pool_call_explain, one_too_large_says_how_large_it_is)
+{
+    begin();
+    stage.server.calls.max_payload = 2000;
+    framed_stage_open(&stage);
+    ask(&call, 2001);
+    expect_end("an argument is wrong: a request of 2001 bytes is not taken, not sent, 1 attempt");
+    cr_assert(eq(int, start(&call, 2002), LINKPOOL_EINVAL)); /* the link is there: at once */
+    expect("an argument is wrong: a request of 2002 bytes is not taken, not sent, 1 attempt");
+    ask(&call, 2000);
+    expect("sent to " AT " 1e-06 s ago, 5 s left, 1 attempt");
+    framed_stage_end(&stage);
+}
+
 static void look_at_the_lost(struct pool_call *told)
 {
     (void)told;
