@@ -288,7 +288,15 @@ void link__part(struct link *link, enum link_reason reason); /* READY, unheld: e
 void link__retire_at(struct link *link, double due); /* READY, RESETTING: from then on it ends once nobody holds it */
 void link__arm_ready(struct link *link);             /* READY: the first due of proof, age, recycling and heartbeat */
 void link__start_protocol(struct link *link);
-void link__wake(struct link *link, unsigned events); /* as though these had come */
+void link__arm_at(struct link *link, double due); /* when its state has lasted long enough */
+
+/* io.c */
+void link__wake(struct link *link, unsigned events);    /* as though these had come */
+bool link__look(struct link *link);                     /* nobody holds it: false when it has ended */
+void link__watch(struct link *link, unsigned interest); /* sets what the driver watches for */
+int link__watch_descriptor(struct link *link, int fd, unsigned interest);
+/** For hooks: without memory to watch it the link ends once the hook has returned, when its timer rings. */
+void link__watch_or_end(struct link *link, int fd, unsigned interest);
 
 /* words.c */
 void link__quote(char *to, size_t size, const char *words, size_t n); /* a peer's, cut to fit, as plain characters */
@@ -310,8 +318,6 @@ enum link_give_back link__give_back(struct channel *channel, bool discard, enum 
 void link__give_stream_back(struct channel *channel, bool discard); /* the same of a shared link */
 void link__told(struct channel *channel);                           /* the holder of one that is over has been told */
 struct channel *link__own_channel(struct link *link);               /* of a link on its own: the owner's */
-bool link__look(struct link *link);                                 /* nobody holds it: false when it has ended */
-void link__watch(struct link *link, unsigned interest);             /* sets what the driver watches for */
 enum pool_fate link__fate(const struct channel *channel, bool safe_to_repeat);
 
 static inline struct link_core *link__core(const struct link *link)
@@ -507,9 +513,6 @@ enum link_loser {
 };
 void link__lose(struct channel *channel, enum link_reason reason, int system_errno, enum link_loser loser);
 void link__tell_holder(struct link *link, unsigned events); /* exclusive: the descriptor's events, for its holder */
-int link__watch_descriptor(struct link *link, int fd, unsigned interest);
-/** For hooks: without memory to watch it the link ends once the hook has returned, when its timer rings. */
-void link__watch_or_end(struct link *link, int fd, unsigned interest);
 
 enum link_reason link__reason_of_errno(int error); /* of a socket call */
 int link__parse_local(

@@ -611,7 +611,7 @@ Test(pool_opening, want_of_descriptors_never_spins)
     fake_world_end(&world);
 }
 
-/* The attempt that is made again was the probe: the verdict it carried ends with it, or no picker would name the host. */
+/* The attempt that is made again was the probe: its verdict ends with it, or no picker would name the host. */
 Test(pool_opening, a_probe_without_a_descriptor_is_made_again_for_a_target_too)
 {
     struct fake_user holder = {0}, patient = {.lease = {.flags = POOL_WAIT_FOR_READY, .timeout = INFINITY}};
