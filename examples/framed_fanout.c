@@ -3,8 +3,8 @@
  *
  *     framed_fanout --wanted 2 --timeout 0.2 'echo hello' 10.0.0.1:7000 10.0.0.2:7000 10.0.0.3:7000
  *
- * An answer is printed when it comes. As soon as enough have come, or cannot come any more, or time is up, the rest is
- * given up and named with its reason. */
+ * An answer is printed when it comes, and whoever has none by then is named with its reason. Every server is heard, as
+ * far as there is time; with --wanted the rest is given up as soon as enough have answered, or cannot any more. */
 #include <ev.h>
 #include <getopt.h>
 #include <linkpool/linkpool.h>
@@ -28,7 +28,7 @@ static const char help[] = /* */
     "Usage: framed_fanout [OPTION]... REQUEST ADDR...\n"
     "Asks framed servers the same at once; prints each answer, or why there is none.\n"
     "\n"
-    "  --wanted K          so many answers are enough; once they cannot come, it ends too (all)\n"
+    "  --wanted K          so many answers are enough, and once they cannot come it ends too (each is heard)\n"
     "  --timeout S         until what there is is printed (1)\n"
     "  --token TEXT        said to each server in the handshake\n"
     "  --retries N         tries more of what was not sent, or not processed (0)\n"
@@ -36,7 +36,7 @@ static const char help[] = /* */
     "  --wait              wait for servers that are down, until time is up\n"
     "  --help, --version\n"
     "\n"
-    "Exit status: 0 enough have answered, 1 they have not, 2 the command line is wrong.\n";
+    "Exit status: 0 enough have answered (without --wanted: all), 1 they have not, 2 the command line is wrong.\n";
 
 /* ---- what is printed ---- */
 
@@ -168,6 +168,7 @@ static void make_calls(const char *request, char **addresses, size_t n)
             .retries = asking.retries};
     }
     asking.group.n = n;
+    asking.group.flags = asking.group.wanted > 0 ? 0 : POOL_FANOUT_HEAR_ALL;
     asking.group.done = on_group;
 }
 

@@ -16,9 +16,22 @@ static size_t wanted(const struct pool_fanout *group)
     return group->wanted ? group->wanted : group->n;
 }
 
+static bool has_enough(const struct pool_fanout *group)
+{
+    return group->answered >= wanted(group);
+}
+
+/* What is still under way makes no difference. */
 static bool is_hopeless(const struct pool_fanout *group)
 {
-    return group->failed > group->n - wanted(group);
+    return !(group->flags & POOL_FANOUT_HEAR_ALL) && group->failed > group->n - wanted(group);
+}
+
+static bool is_clear(const struct pool_fanout *group)
+{
+    bool early = !(group->flags & POOL_FANOUT_HEAR_ALL);
+
+    return !fanout__state(group)->pending || (early && has_enough(group)) || is_hopeless(group);
 }
 
 static bool is_overdue(const struct fanout_state *state)
@@ -41,15 +54,16 @@ static void give_up_the_rest(struct pool_fanout *group, int status)
     }
 }
 
-/* No word yet: the call that decides it is told first, and this may be within the user's own pool_call_cancel(). */
-static void decide(struct pool_fanout *group, int status)
+/* No word yet: the call that decides it is told first, and this may be within the user's own pool_call_cancel().
+ * `otherwise`: its status, unless enough have answered. */
+static void decide(struct pool_fanout *group, int otherwise)
 {
     struct fanout_state *state = fanout__state(group);
     struct pool *pool = state->pool;
 
-    give_up_the_rest(group, status == LINKPOOL_ETIMEDOUT ? status : LINKPOOL_ECANCELLED);
+    give_up_the_rest(group, otherwise == LINKPOOL_ETIMEDOUT ? otherwise : LINKPOOL_ECANCELLED);
     link__timer_clear(&pool->core, &state->timer);
-    group->status = status;
+    group->status = has_enough(group) ? 0 : otherwise;
     DL_APPEND(pool->groups, state);
     link__later(&pool->core);
 }
@@ -57,9 +71,7 @@ static void decide(struct pool_fanout *group, int status)
 /* Its calls' deadlines may be its own: then that is what it is told, whichever rings first. */
 static void decide_if_clear(struct pool_fanout *group)
 {
-    if (group->answered >= wanted(group))
-        decide(group, 0);
-    else if (is_hopeless(group))
+    if (is_clear(group))
         decide(group, is_overdue(fanout__state(group)) ? LINKPOOL_ETIMEDOUT : LINKPOOL_ELOST);
 }
 
@@ -111,7 +123,8 @@ void fanout__tell(struct pool *pool)
 
 static int check(const struct pool_fanout *group)
 {
-    if (!group->done || !group->calls || !group->n || group->wanted > group->n)
+    if (!group->done || !group->calls || !group->n || group->wanted > group->n ||
+        group->flags & ~(unsigned)POOL_FANOUT_HEAR_ALL)
         return LINKPOOL_EINVAL;
     return group->timeout == 0 || link__is_timeout(group->timeout) ? 0 : LINKPOOL_EINVAL;
 }

@@ -94,28 +94,35 @@ int pool_call_cancel(struct pool_call *call);
  */
 int pool_call_explain(const struct pool_call *call, char *text, size_t n);
 
+enum pool_fanout_flags {
+    POOL_FANOUT_HEAR_ALL = 1 /* it is told when every call has answered or failed, however many are wanted */
+};
+
 /** Many calls as one. As struct pool_call: all zero at first, the caller's, at one place until `done` or
  * pool_fanout_cancel(); and so are its calls. */
 struct pool_fanout {
     struct pool_call *calls; /* in: an array; each call's own `done` may be NULL, and runs before the group's */
     size_t n;                /* in: from 1 */
     size_t wanted;           /* in: enough answers; 0: all */
+    unsigned flags;          /* in: enum pool_fanout_flags */
     double timeout;          /* in: seconds until it is told what there is, as of a call; 0: the pool's wait_timeout;
                                 INFINITY: none */
     void (*done)(struct pool_fanout *group); /* in: told once, from the loop or from pool_free() */
     void *data;                              /* in: the caller's; never read */
     size_t answered, failed; /* out: each call's status says which, and why; one that you cancel has failed; given up
                                 with the group: neither */
-    int status; /* out: 0: enough have answered; LINKPOOL_ETIMEDOUT; LINKPOOL_ELOST: too many failed, or were cancelled;
-                   POOL_PENDING */
+    int status;   /* out: 0: enough have answered, by the deadline too; LINKPOOL_ETIMEDOUT; LINKPOOL_ELOST: too many
+                     failed, or were cancelled; POOL_PENDING */
     void *lib[8]; /* the library's */
 };
 
 /**
  * Starts all calls of a group. It is told when `wanted` have answered, when so many cannot any more, or at the
  * deadline; calls still under way then are given up without a word of their own, with status LINKPOOL_ETIMEDOUT at the
- * deadline, else LINKPOOL_ECANCELLED. Nothing is told before this returns: a call that cannot be started has failed,
- * with its own status, and those that come after too many such are not started.
+ * deadline, else LINKPOOL_ECANCELLED. With POOL_FANOUT_HEAR_ALL nothing is given up before the deadline: who wants
+ * whatever there is by then has the answers of those that are up beside the reasons of the others. Nothing is told
+ * before this returns: a call that cannot be started has failed, with its own status, and those that come after too
+ * many such are not started.
  *
  * @return POOL_PENDING, or an error after which nothing is under way: LINKPOOL_EINVAL, LINKPOOL_ESTATE (the group, or a
  *         call of it, is under way), LINKPOOL_ECLOSED, LINKPOOL_ENOMEM.

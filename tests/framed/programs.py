@@ -68,9 +68,18 @@ def fanout_ends_when_enough_have_answered():
 def fanout_ends_when_enough_cannot_come():
     gone = nobody()
     with Server("--delay", "50") as slow:
-        status, lines, count, _ = fanout("echo1", slow.text, gone)
+        status, lines, count, _ = fanout("--wanted", "2", "echo1", slow.text, gone)
         equal((status, count), (1, "0 of 2"))
         equal(f"{gone}: missing: connection refused; not sent" in lines, True)
+
+
+@case
+def fanout_hears_every_server_though_one_is_gone():
+    gone = nobody()
+    with Server("--delay", "0.2") as one, Server() as two:
+        status, lines, count, _ = fanout("--timeout", "20", "echo1", gone, one.text, two.text)
+        equal((status, count), (1, "2 of 3"))
+        equal(lines, sorted([f"{gone}: missing: connection refused; not sent", f"{one.text}: 1", f"{two.text}: 1"]))
 
 
 @case

@@ -332,6 +332,7 @@ static void fan_out(struct group *group, uint8_t a, uint8_t b)
     group->fanout = (struct pool_fanout){.calls = group->calls,
         .n = OF_GROUP,
         .wanted = b / 4 % (OF_GROUP + 1),
+        .flags = b & 64 ? POOL_FANOUT_HEAR_ALL : 0,
         .timeout = b & 32 ? 0.5 : 2,
         .done = on_group,
         .data = group};

@@ -41,6 +41,8 @@ static void check_verdict(struct sim *s, const struct crowd *crowd)
 
     HOLDS(s, group->answered + group->failed <= group->n);
     HOLDS(s, group->answered == how_many_answered(crowd));
+    if (group->flags & POOL_FANOUT_HEAR_ALL && testing_now(s->t) < crowd->deadline * (1 - 1e-9))
+        HOLDS(s, group->answered + group->failed == group->n || !s->pool);
     switch (group->status) {
     case 0:
         HOLDS(s, group->answered >= wanted);
@@ -82,6 +84,7 @@ static void draw_group(struct sim *s, struct crowd *crowd)
 
     group->n = n;
     group->wanted = k;
+    group->flags = (n + k) % 3 ? 0 : POOL_FANOUT_HEAR_ALL;
     group->timeout = time < 2 ? 0 : time == 2 ? (double)INFINITY : sim__spread(s, 0.001, 4);
     group->done = on_done;
 }

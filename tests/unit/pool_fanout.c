@@ -185,6 +185,59 @@ Test(pool_fanout, when_too_many_have_failed_it_is_told)
     end();
 }
 
+Test(pool_fanout, heard_out_it_is_told_when_each_has_answered_or_failed)
+{
+    begin(5, 2);
+    group.flags = POOL_FANOUT_HEAR_ALL;
+    start();
+    fake_settle(&world);
+    answer(0, 3); /* enough */
+    cr_assert(eq(uint, told, 0));
+    fake_server_deny(server, 3);
+    fake_settle(&world);
+    cr_assert(eq(uint, told, 0));
+    answer(4, 5);
+    expect(0, 4, 1);
+    cr_assert(eq(uint, count(LINKPOOL_ECANCELLED), 0));
+    end();
+}
+
+Test(pool_fanout, heard_out_it_goes_on_when_too_many_have_failed)
+{
+    begin(4, 0);
+    group.flags = POOL_FANOUT_HEAR_ALL;
+    calls[0].flags = 1 << 30; /* cannot be started */
+    start();
+    fake_settle(&world);
+    fake_server_deny(server, 0);
+    fake_settle(&world);
+    cr_assert(eq(uint, told, 0));
+    answer(1, 3);
+    expect(LINKPOOL_ELOST, 2, 2);
+    cr_assert(eq(int, calls[0].status, LINKPOOL_EINVAL));
+    cr_assert(eq(int, calls[1].status, LINKPOOL_ELOST));
+    end();
+}
+
+Test(pool_fanout, heard_out_it_has_what_there_is_at_its_deadline)
+{
+    for (size_t wanted = 2; wanted <= 3; wanted++) {
+        begin(4, wanted);
+        group.flags = POOL_FANOUT_HEAR_ALL;
+        group.timeout = 3;
+        start();
+        fake_settle(&world);
+        answer(0, 2);
+        fake_server_deny(server, 2);
+        fake_run(&world, 2.9);
+        cr_assert(eq(uint, told, 0));
+        fake_run(&world, 0.2);
+        expect(wanted == 2 ? 0 : LINKPOOL_ETIMEDOUT, 2, 1);
+        cr_assert(eq(int, calls[3].status, LINKPOOL_ETIMEDOUT));
+        end();
+    }
+}
+
 Test(pool_fanout, an_error_of_a_peer_is_no_answer_to_it)
 {
     begin(3, 2);
@@ -357,6 +410,9 @@ Test(pool_fanout, what_cannot_be_meant_is_refused)
     group.done = NULL;
     expect_refused(LINKPOOL_EINVAL);
     group.done = on_group;
+    group.flags = POOL_FANOUT_HEAR_ALL << 1;
+    expect_refused(LINKPOOL_EINVAL);
+    group.flags = 0;
     pool_drain(world.pool, 10, NULL, NULL);
     expect_refused(LINKPOOL_ECLOSED);
     end();
