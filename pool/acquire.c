@@ -91,8 +91,6 @@ static void idle_to_busy(struct pool_host *host, struct link *link)
     DL_PREPEND(host->lists[PLACE_BUSY], link);
     link->place = PLACE_BUSY;
     host->n_idle--;
-    if (!host->lists[PLACE_IDLE])
-        pool__note_lending(host);
 }
 
 /* Its last use, perhaps: it ends with the last of those who hold it, and where it would be missed another comes. */
@@ -243,6 +241,12 @@ static int full(struct pool *pool, struct pool_lease *lease, enum pool_bound bou
     return lease->status = LINKPOOL_EFULL;
 }
 
+/* A channel may be free that it did not get: its picker named another host, or those who won one go first. */
+static bool may_wait_in_vain(const struct pool_line *line, const struct pool_lease *lease)
+{
+    return pool__claim(lease)->in_order || (line->target && pool__lending(line->target));
+}
+
 /* Nothing is ready: in line, or an error at once. */
 static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_lease *lease)
 {
@@ -264,9 +268,9 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
         return full(pool, lease, POOL_BOUND_CALL_BYTES);
     if ((lease->status = pool__wait(pool, line, lease)) != POOL_PENDING)
         return lease->status;
-    if (pool__claim(lease)->in_order) /* it may wait though a channel is free, and its line starve for a link */
-        pool__look_again(line);
-    else if (!line->prev) /* those in line wait for an attempt already, and this one found no channel */
+    if (may_wait_in_vain(line, lease))
+        pool__look_again(line); /* its line may starve for a link */
+    else
         pool__want(line);
     return lease->status;
 }
@@ -297,20 +301,11 @@ static struct channel *take_fresh(struct pool_target *target, struct pool_lease 
 {
     struct channel *channel;
 
-    for (size_t i = 0; i < target->pick.n && target->n_lending; i++)
+    for (size_t i = 0; i < target->pick.n && pool__lending(target); i++)
         if (!pool__is_down(target->hosts[i]) && pool__takes(target, lease, i) &&
             (channel = pool__take(target->hosts[i], lease)))
             return channel;
     return NULL;
-}
-
-/* Without a free link the picker is left alone: it is asked when one is opened, and its turn goes on once a lease. */
-static bool any_is_free(const struct pool_target *target)
-{
-    for (size_t i = 0; i < target->pick.n && target->n_lending; i++)
-        if (pool__free_link(target->hosts[i]))
-            return true;
-    return false;
 }
 
 static struct channel *take_picked(struct pool_target *target, struct pool_lease *lease)
@@ -320,8 +315,9 @@ static struct channel *take_picked(struct pool_target *target, struct pool_lease
 
     if (lease->flags & POOL_FRESH)
         return take_fresh(target, lease);
-    /* A host whose free link turns out to be dead is asked again for another, or passed over. */
-    while (any_is_free(target) && (i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i]))
+    /* Without a free link the picker is left alone: it is asked when one is opened, and its turn goes on once a lease.
+     * A host whose free link turns out to be dead is asked again for another, or passed over. */
+    while (pool__lending(target) && (i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i]))
         if (must_wait(target->hosts[i], lease))
             return NULL;
         else if ((channel = pool__take(target->hosts[i], lease)) || lease->status)

@@ -4,7 +4,6 @@
  * those that it has no room for lie in the link's `unsent`, and whoever comes goes behind them. Only the first of them
  * has been refused, and is owed `writable`; so whoever leaves lets the next try. No user's code runs in here, but where
  * a message is told. */
-#include <stdio.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -14,16 +13,6 @@ static void note_words(struct pool_call *call, const char *words, size_t n)
 {
     link__quote(call->words, sizeof call->words, words, n);
     call__state(call)->has_words = true;
-}
-
-static void note_refusal(struct pool_call *call, int error)
-{
-    char words[sizeof call->words];
-
-    if (error != LINKPOOL_EINVAL)
-        return;
-    snprintf(words, sizeof words, "a request of %zu bytes is not taken", call->request_size);
-    note_words(call, words, strlen(words));
 }
 
 /* ---- those that wait to be sent ---- */
@@ -88,7 +77,6 @@ static int send_now(struct pool_call *call)
 /* Others may be near: its outcome is told later, as that of a lease that failed. */
 static void refuse_later(struct pool_call *call, int error)
 {
-    note_refusal(call, error);
     pool_release(&call->lease, POOL_REUSE);
     call__state(call)->stage = CALL_WAITING;
     pool__fail_late(&call->lease, error);
@@ -133,7 +121,6 @@ static int transmit(struct pool_call *call)
         queue(link, call__state(call));
     if (!error || error == LINKPOOL_EAGAIN || error == LINKPOOL_ELOST)
         return 0;
-    note_refusal(call, error);
     pool_release(&call->lease, POOL_REUSE);
     return error;
 }

@@ -314,6 +314,8 @@ static void say_over(struct words *to, const struct pool_call *call)
             say(to, "not in use");
     } else {
         say_failure(to, &as);
+        if (call->status == LINKPOOL_EINVAL && call->attempts)
+            say(to, ": its protocol does not take these %zu bytes", call->request_size);
         if (call->code)
             say(to, " %u", call->code);
         if (*call->words)

@@ -60,14 +60,14 @@ struct pool_line {
     union {
         struct link_node starving; /* in the pool's heap, by the ticket of `first`: the pool's total is in its way */
         struct {
-            struct pool_line *unseen_prev, *unseen_next; /* else, in the pool's `unseen`; prev NULL: it is not */
+            struct pool_line *unseen_prev, *unseen_next; /* else, in the pool's `unseen`: pool__is_unseen() */
         };
     };
     struct pool_host *host; /* whose; or */
     struct pool_target *target;
     struct pool_line *prev, *next; /* in the pool's `wanting`; prev NULL: it is not */
     unsigned n : 31;
-    unsigned is_starving : 1;
+    bool is_starving : 1;
     unsigned served_by; /* leases that attempts under way, opened for it, will serve */
 };
 
@@ -94,8 +94,9 @@ enum pool_place {
 struct pool_membership { /* of a host in a target; one for each pair */
     struct pool_host *host;
     struct pool_target *target;
-    struct pool_membership *prev, *next; /* in the host's list */
-    size_t index;                        /* in the target's array */
+    struct pool_membership *prev, *next;           /* in the host's list */
+    struct pool_membership *lend_prev, *lend_next; /* in the target's `lending`; prev NULL: it is not */
+    size_t index;                                  /* in the target's array */
 };
 
 struct pool_host {
@@ -124,7 +125,7 @@ struct pool_host {
     bool brisk : 1;           /* the opening limit gains one a success */
     bool died_young : 1;      /* one of the failures since it was last stable was the end of a READY link */
     bool probe_due : 1;       /* the probe's time has come, and a bound of the pool is in its way */
-    bool may_lend : 1;        /* a link lies in IDLE, RESERVE or PARTIAL: its targets count it */
+    bool may_lend : 1;        /* all of its memberships are in their targets' `lending` */
     struct link_node timer;   /* the coldest idle link, or the end of a host nobody needs; may ring early */
     struct link_node coldest; /* in the pool's heap, by the coldest idle link's idle_since; may be early */
     uint64_t uses, bytes_sent, bytes_received;
@@ -165,21 +166,23 @@ struct pool_target {
     struct pool_host **hosts;
     unsigned *weights;
     struct pool_membership **members;
-    size_t room;                    /* of the three arrays */
-    struct pool_settings *settings; /* NULL: the pool's */
+    struct pool_membership *lending; /* utlist: of the hosts with a link in IDLE, RESERVE or PARTIAL, and of some that
+                                        had one: see pool__lending() */
+    size_t room;                     /* of the three arrays */
+    struct pool_settings *settings;  /* NULL: the pool's */
     struct pool_line line;
     unsigned max_line;              /* 0: the pool's */
     double wait_timeout;            /* 0: the pool's */
     uint32_t in_state[LINK_STATES]; /* hosts in each state */
-    uint32_t n_down, n_lending;     /* of them those that are down, and those that may lend a link */
-    uint32_t n_held;                /* leases out */
-    uint32_t n_calls;               /* calls that may come back to it */
-    uint32_t asked_at;              /* ticket, cut, of the last acquire that found nothing ready */
-    uint64_t draw;                  /* random bits for the next pick; 0: used up */
-    double used_at;                 /* the last acquire; negative: never */
-    uint8_t state;                  /* enum link_state */
-    bool known;                     /* it has had a list */
-    bool stuck;                     /* BACKOFF by verdict: until one is READY */
+    uint32_t n_down;
+    uint32_t n_held;   /* leases out */
+    uint32_t n_calls;  /* calls that may come back to it */
+    uint32_t asked_at; /* ticket, cut, of the last acquire that found nothing ready */
+    uint64_t draw;     /* random bits for the next pick; 0: used up */
+    double used_at;    /* the last acquire; negative: never */
+    uint8_t state;     /* enum link_state */
+    bool known;        /* it has had a list */
+    bool stuck;        /* BACKOFF by verdict: until one is READY */
     bool draining, removed;
     bool over;              /* removed, or its drain's time is up: nobody comes back to its line */
     struct link_node timer; /* of its drain */
@@ -284,6 +287,10 @@ static inline unsigned pool__opening(const struct pool_host *host)
 {
     return host->n[LINK_CONNECTING] + host->n[LINK_HANDSHAKING];
 }
+static inline bool pool__is_unseen(const struct pool_line *line)
+{
+    return !line->is_starving && line->unseen_prev;
+}
 static inline bool pool__has_ready(const struct pool_host *host)
 {
     return host->n[LINK_READY] + host->n[LINK_RESETTING];
@@ -374,9 +381,12 @@ static inline void pool__arm_idle(
 }
 
 /* places.c; see pool__last_resort() as well */
-void pool__place(struct link *link);             /* puts a link in the list where it belongs */
-void pool__place_anew(struct link *link);        /* in its list too: it is another's turn, or its trust has changed */
-void pool__note_lending(struct pool_host *host); /* after a link has gone from list to list: for its targets */
+void pool__place(struct link *link);      /* puts a link in the list where it belongs */
+void pool__place_anew(struct link *link); /* in its list too: it is another's turn, or its trust has changed */
+void pool__lends(struct pool_host *host); /* it may from now on: its targets look there again */
+void pool__lends_no_more(struct pool_membership *member);
+const struct pool_membership *pool__lending(
+    struct pool_target *target); /* of a host with a free link; NULL: none has */
 void pool__unlist(struct link *link);
 struct link *pool__coldest(const struct pool_host *host); /* longest without a lease, or NULL */
 

@@ -18,7 +18,7 @@ static void join(
     target->weights[i] = weight ? weight : 1;
     target->in_state[host->state]++;
     target->n_down += host->is_down;
-    target->n_lending += host->may_lend;
+    DL_APPEND2(target->lending, member, lend_prev, lend_next);
 }
 
 /* Hosts that lost their last target, and that nobody pinned: their links end when nobody holds them. */
@@ -132,6 +132,7 @@ static void drop_old(struct pool_target *target, const struct pool_members *old)
     const struct linkpool_env *env = target->pool->core.env;
 
     for (size_t i = 0; i < old->n; i++) {
+        pool__lends_no_more(old->members[i]);
         DL_DELETE(old->hosts[i]->memberships, old->members[i]);
         link__release(env, old->members[i], sizeof *old->members[i]);
     }
@@ -155,7 +156,7 @@ static void put_in_place(struct pool_target *target, struct pool_members *list)
     struct pool_members old = list_of(target);
 
     memset(target->in_state, 0, sizeof target->in_state);
-    target->n_down = target->n_lending = 0;
+    target->n_down = 0;
     target->hosts = list->hosts;
     target->weights = list->weights;
     target->members = list->members;
@@ -211,7 +212,6 @@ void pool__members_clear(struct pool_target *target)
     target->weights = NULL;
     target->members = NULL;
     target->room = 0;
-    target->n_lending = 0;
 }
 
 int pool_target_update(struct pool_target *target, const struct pool_endpoint *endpoints, size_t n)

@@ -1,6 +1,8 @@
 /* opening.c - which links are opened, when, and whose place they take.
  *
  * Whoever may want a link is put in `wanting` and looked at at the end of the turn, each line in turn for one attempt.
+ * When there is none left, those that something has happened to since (`unseen`) are looked at all the same: a channel
+ * may be free for them. The others wait for an attempt alone, however many they are.
  * A line wants one when leases wait in it that no attempt under way will serve; a host's own line also wants what is
  * kept up, and the probe of a host with a verdict. Bounds of the host make a line wait for news of the host; the pool's
  * attempts make it wait in `wanting`, the pool's total in `starving`, oldest first. */
@@ -25,13 +27,13 @@ static void enter_wanting(struct pool *pool, struct pool_line *line)
 {
     if (!line->prev)
         DL_APPEND(pool->wanting, line);
-    if (!line->unseen_prev)
+    if (!pool__is_unseen(line))
         DL_APPEND2(pool->unseen, line, unseen_prev, unseen_next);
 }
 
 static void note_seen(struct pool *pool, struct pool_line *line)
 {
-    if (line->unseen_prev)
+    if (pool__is_unseen(line))
         DL_DELETE2(pool->unseen, line, unseen_prev, unseen_next);
     line->unseen_prev = NULL;
 }
@@ -45,12 +47,20 @@ static void leave_wanting(struct pool *pool, struct pool_line *line)
     line->prev = NULL;
 }
 
-static void enter_starving(struct pool *pool, struct pool_line *line, double ticket)
+/* The order of those who starve: leases by their tickets, and what is only kept up after all of them. */
+static double rank(const struct pool *pool, const struct pool_line *line)
+{
+    if (is_upkeep(line))
+        return INFINITY;
+    return line->first ? (double)line->first->ticket : (double)pool->ticket;
+}
+
+static void enter_starving(struct pool *pool, struct pool_line *line)
 {
     leave_wanting(pool, line);
     line->starving = (struct link_node){0};
     line->is_starving = true;
-    link__heap_set(&pool->starving, &line->starving, ticket);
+    link__heap_set(&pool->starving, &line->starving, rank(pool, line));
 }
 
 static void leave_starving(struct pool *pool, struct pool_line *line)
@@ -321,14 +331,6 @@ bool pool__make_room(struct pool *pool, struct pool_host *but)
     return true;
 }
 
-/* The order of those who starve: leases by their tickets, and what is only kept up after all of them. */
-static double rank(const struct pool *pool, const struct pool_line *line)
-{
-    if (is_upkeep(line))
-        return INFINITY;
-    return line->first ? (double)line->first->ticket : (double)pool->ticket;
-}
-
 static bool wants_fresh(const struct pool_line *line)
 {
     return line->first && pool__lease(line->first)->flags & POOL_FRESH;
@@ -395,7 +397,7 @@ static void serve_unseen(struct pool *pool)
     for (; n && (line = pool->unseen); n--) {
         note_seen(pool, line);
         serve_line(line);
-        if (!line->unseen_prev && !wants(line))
+        if (!pool__is_unseen(line) && !wants(line))
             leave_wanting(pool, line);
     }
 }
@@ -534,7 +536,8 @@ static enum outcome open_one(struct pool_line *line)
  * It is taken out before it is looked at, so that it is looked at again if anything happens to it meanwhile. */
 static struct pool_line *next_wanting(struct pool *pool)
 {
-    struct pool_line *line = pool->n_links < pool->options.max_links ? most_starved(pool) : NULL;
+    bool has_room = pool->n_links < pool->options.max_links && pool->n_opening < pool->options.max_connecting;
+    struct pool_line *line = has_room ? most_starved(pool) : NULL;
 
     if (line && !(is_upkeep(line) && pool->wanting))
         leave_starving(pool, line);
@@ -562,7 +565,7 @@ void pool__open_wanted(struct pool *pool)
         case NOT_NOW:
             break;
         case NO_LINK_LEFT:
-            enter_starving(pool, line, rank(pool, line));
+            enter_starving(pool, line);
             break;
         case NO_ATTEMPT_LEFT: /* it is the first again */
             return_to_front(pool, line);

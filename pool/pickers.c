@@ -88,6 +88,8 @@ struct robin_state {
 static int next_that(
     const struct pool_pick *pick, const struct pool_lease *lease, struct robin_state *state, enum pool_host_can can)
 {
+    if (can == POOL_HOST_CAN_SERVE && pick->all_busy)
+        return POOL_PICK_WAIT;
     for (size_t k = 0, i = state->next; k < pick->n; k++, i = i + 1 < pick->n ? i + 1 : 0) {
         if (pick->can(pick->hosts[i]) != can || is_avoided(pick, lease, i))
             continue;

@@ -35,19 +35,10 @@ static bool is_idle(const struct link *link)
     return link->place == PLACE_IDLE || link->place == PLACE_RESERVE;
 }
 
-void pool__note_lending(struct pool_host *host)
+void pool__unlist(struct link *link)
 {
-    bool may_lend = host->lists[PLACE_IDLE] || host->lists[PLACE_RESERVE] || host->lists[PLACE_PARTIAL];
+    struct pool_host *host = pool__host_of(link);
 
-    if (may_lend == host->may_lend)
-        return;
-    host->may_lend = may_lend;
-    for (struct pool_membership *member = host->memberships; member; member = member->next)
-        member->target->n_lending += may_lend ? 1 : -1U;
-}
-
-static void unlist(struct pool_host *host, struct link *link)
-{
     if (link->place == PLACE_NONE)
         return;
     DL_DELETE(host->lists[link->place], link);
@@ -55,11 +46,45 @@ static void unlist(struct pool_host *host, struct link *link)
     link->place = PLACE_NONE;
 }
 
-void pool__unlist(struct link *link)
+/* ---- the hosts of a target that may lend ---- */
+
+/* A list of theirs: those that fall free enter it, and those that are found busy leave it. Leasing need not see to it,
+ * nor to how many targets a host is of. */
+
+static bool may_lend(const struct pool_host *host)
 {
-    unlist(pool__host_of(link), link);
-    pool__note_lending(pool__host_of(link));
+    return host->lists[PLACE_IDLE] || host->lists[PLACE_RESERVE] || host->lists[PLACE_PARTIAL];
 }
+
+void pool__lends(struct pool_host *host)
+{
+    host->may_lend = true;
+    for (struct pool_membership *member = host->memberships; member; member = member->next)
+        if (!member->lend_prev)
+            DL_APPEND2(member->target->lending, member, lend_prev, lend_next);
+}
+
+void pool__lends_no_more(struct pool_membership *member)
+{
+    member->host->may_lend = false;
+    if (member->lend_prev)
+        DL_DELETE2(member->target->lending, member, lend_prev, lend_next);
+    member->lend_prev = NULL;
+}
+
+const struct pool_membership *pool__lending(struct pool_target *target)
+{
+    struct pool_membership *member, *next;
+
+    DL_FOREACH_SAFE2(target->lending, member, next, lend_next)
+    if (pool__free_link(member->host))
+        return member;
+    else if (!may_lend(member->host))
+        pool__lends_no_more(member);
+    return NULL;
+}
+
+/* ---- places ---- */
 
 /* The latest used first: nearly always the very first, but for one that comes from the reserve, whose place is looked
  * for from both ends. */
@@ -132,7 +157,7 @@ void pool__place(struct link *link)
 
     if (link->place == place)
         return;
-    unlist(host, link);
+    pool__unlist(link);
     link->place = (uint8_t)place;
     if (place == PLACE_IDLE)
         place_idle(host, link);
@@ -141,5 +166,6 @@ void pool__place(struct link *link)
     else if (place != PLACE_NONE)
         DL_PREPEND(host->lists[place], link);
     host->n_idle += is_idle(link);
-    pool__note_lending(host);
+    if (!host->may_lend && may_lend(host))
+        pool__lends(host);
 }

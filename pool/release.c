@@ -15,7 +15,7 @@ static void busy_to_idle(struct pool_host *host, struct link *link)
     link->place = PLACE_IDLE;
     host->n_idle++;
     if (!host->may_lend)
-        pool__note_lending(host);
+        pool__lends(host);
 }
 
 static enum link_reason ends_at_return(const struct pool_host *host, const struct link *link)

@@ -58,12 +58,13 @@ void pool__serve(struct pool_host *host)
 /* Whoever comes to the head of its line meanwhile may be one for a host that was passed already: once more then. */
 void pool__serve_target(struct pool_target *target)
 {
+    const struct pool_membership *member;
     unsigned n;
 
     do {
         n = target->line.n;
-        for (size_t i = 0; i < target->pick.n && target->line.n && target->n_lending; i++)
-            pool__serve(target->hosts[i]);
+        for (member = target->lending; member && target->line.n; member = member->lend_next)
+            pool__serve(member->host);
     } while (target->line.n && target->line.n < n);
 }
 

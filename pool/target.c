@@ -26,6 +26,7 @@ int pool__pick(struct pool_target *target, const struct pool_lease *lease)
     target->draw = 0;
     if (!target->pick.n)
         return POOL_PICK_DOWN;
+    target->pick.all_busy = !pool__lending(target);
     int i = target->picker->pick(&target->pick, lease, draw);
     return i < (int)target->pick.n
                ? i

@@ -55,9 +55,8 @@ struct pool_call {
     unsigned attempts;       /* out: how often it got a channel */
     struct pool_host *last_host; /* out: whose channel it had last; NULL: none's */
     struct pool_lease lease;     /* the library's */
-    char words[64]; /* out: what the peer, or its link, said of the failure, cut to fit, or how large a request is that
-                       the protocol does not take; "": nothing, or it had no channel: pool_host_explain() has the words
-                       of a refused login */
+    char words[64]; /* out: what the peer, or its link, said of the failure, cut to fit; "": nothing, or it had
+                       no channel: pool_host_explain() has the words of a refused login */
     void *lib[14];  /* the library's */
 };
 

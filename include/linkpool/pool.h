@@ -420,7 +420,8 @@ struct pool_pick {
     struct pool_host *const *hosts;
     const unsigned *weights;
     enum pool_host_can (*can)(const struct pool_host *host);
-    void *state; /* state_size bytes, zeroed when the target is made */
+    void *state;   /* state_size bytes, zeroed when the target is made */
+    bool all_busy; /* for pick(): no host has a free channel, so none can serve, and need not be looked for */
 };
 
 enum {

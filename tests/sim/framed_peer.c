@@ -169,13 +169,13 @@ static void settle_some(struct framed_visit *fv, unsigned most)
 
 static void leave(struct framed_visit *fv);
 
-/* Whoever has heard something wrong says no more; what he said before may lie in a clogged connection. When that is
- * heard which drips is not known. */
+/* Whoever has heard something wrong says no more. What he said before may lie in a clogged connection, and what was
+ * wrong may still be dripping. */
 static double talked_to_until(const struct framed_visit *fv)
 {
     const struct peer *peer = fv->visit->peer;
 
-    if (peer->dripped)
+    if (peer->drips)
         return INFINITY;
     return (peer->thawed_at > fv->wrong_at ? peer->thawed_at : fv->wrong_at) + 1;
 }

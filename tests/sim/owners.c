@@ -157,6 +157,8 @@ static bool hashed_takes(const struct pool_pick *pick, const struct pool_lease *
 
 static const struct pool_picker hashed = {
     .size = sizeof hashed, .name = "hashed", .pick = hashed_pick, .takes = hashed_takes};
+/* The same, but it takes whatever host falls free. */
+static const struct pool_picker easy = {.size = sizeof easy, .name = "easy", .pick = hashed_pick};
 
 void sim__line_new(struct sim *s, struct target *target)
 {
@@ -214,6 +216,8 @@ static void add_target(struct sim *s, unsigned i)
     options.n_endpoints = draw_list(s, members, endpoints);
     options.endpoints = options.n_endpoints || once_in(s, 2) ? endpoints : NULL;
     options.max_line = once_in(s, 3) ? sim__size(s, 1, 64) : 0;
+    if (options.picker == &hashed && options.n_endpoints % 2)
+        options.picker = &easy;
     memset(target, 0, sizeof *target);
     target->target = pool_target_add(s->pool, name, &options);
     sim__note(s, "target", i, target->target != NULL);

@@ -84,9 +84,11 @@ static void note_drain(const struct sim *s, const struct link *link)
 /* One that had missed an answer by an older policy is asked once more, when that is due by the new one. */
 static double asked_once_more(const struct sim *s, const struct link *link, const struct seen_link *seen)
 {
-    const struct link_heartbeat *heartbeat = link__heartbeat(link);
+    const struct heartbeat_policy *policy = &link->owner->terms->heartbeat;
 
-    return s->keys[seen->key].terms_at > heartbeat->heard_at ? link->owner->terms->heartbeat.watch_interval : 0;
+    if (s->keys[seen->key].terms_at <= link__heartbeat(link)->heard_at)
+        return 0;
+    return policy->timeout + policy->watch_interval; /* the time of the last one counts, by the new policy too */
 }
 
 void signs__check(struct sim *s, const struct link *link, const struct seen_link *seen)

@@ -119,8 +119,9 @@ struct peer {
     double late;          /* seconds to its answers */
     bool refuses, mute;   /* handshakes: says no; says nothing */
     bool dripped;         /* it ever said things in pieces: what comes late may come to another holder */
+    bool drips;
     bool clogged;
-    double thawed_at; /* what was sent while it was clogged came then at the latest */
+    double thawed_at; /* what was sent while it was clogged, or dripped, came then at the latest */
     bool odd;         /* answers out of order, with errors, twice or never */
     bool denies;      /* requests: did nothing with them */
     unsigned wrongs;  /* what it has said that no framed link forgives */

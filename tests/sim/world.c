@@ -154,6 +154,9 @@ static void drip(struct sim *s, struct peer *peer)
 {
     size_t bytes = below(s, 4);
 
+    if (peer->drips)
+        peer->thawed_at = testing_now(s->t);
+    peer->drips = bytes;
     peer->dripped = peer->dripped || bytes;
     testing_peer_drip(peer->peer, bytes, 0.0005);
 }
@@ -197,7 +200,7 @@ static void trouble_peer(struct sim *s)
 
     if (!peer->peer) {
         peers__start(s, i); /* with a window of its own, and no manners but the best */
-        peer->clogged = false;
+        peer->clogged = peer->drips = false;
         return;
     }
     switch (what) {
@@ -324,7 +327,7 @@ static void calm_peer(struct sim *s, unsigned i)
     testing_peer_backlog(peer->peer, 4096);
     testing_peer_accept_rate(peer->peer, 0);
     peer->late = 0;
-    peer->refuses = peer->mute = peer->clogged = peer->odd = peer->denies = false;
+    peer->refuses = peer->mute = peer->clogged = peer->drips = peer->odd = peer->denies = false;
     peers__calm(s, peer);
 }
 

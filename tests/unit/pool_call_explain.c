@@ -323,9 +323,9 @@ Test(pool_call_explain, one_too_large_says_how_large_it_is)
     stage.server.calls.max_payload = 2000;
     framed_stage_open(&stage);
     ask(&call, 2001);
-    expect_end("an argument is wrong: a request of 2001 bytes is not taken, not sent, 1 attempt");
+    expect_end("an argument is wrong: its protocol does not take these 2001 bytes, not sent, 1 attempt");
     cr_assert(eq(int, start(&call, 2002), LINKPOOL_EINVAL)); /* the link is there: at once */
-    expect("an argument is wrong: a request of 2002 bytes is not taken, not sent, 1 attempt");
+    expect("an argument is wrong: its protocol does not take these 2002 bytes, not sent, 1 attempt");
     ask(&call, 2000);
     expect("sent to " AT " 1e-06 s ago, 5 s left, 1 attempt");
     framed_stage_end(&stage);

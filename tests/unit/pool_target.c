@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pool/internal.h"
 #include "tests/fakes/world.h"
 
 static const char a[] = "10.0.0.1:80", b[] = "10.0.0.2:80", c[] = "10.0.0.3:80";
@@ -480,6 +481,54 @@ Test(pool_target, recycle_replaces_links_so_many_a_second)
     fake_give_back(&holder);
     fake_settle(&world);
     cr_assert(eq(uint, testing_peer_open(peers[0]), 0));
+    fake_world_end(&world);
+}
+
+static unsigned noted, noted_busy;
+
+static int note_busy(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
+{
+    bool any = false;
+
+    (void)lease, (void)draw;
+    for (size_t i = 0; i < pick->n; i++)
+        any = any || pick->can(pick->hosts[i]) == POOL_HOST_CAN_SERVE;
+    cr_assert(eq(int, any, !pick->all_busy));
+    noted++;
+    noted_busy += pick->all_busy;
+    return 0;
+}
+
+/* Leasing leaves the list of those that may lend as it is; a host that is found busy leaves it, and comes back. */
+Test(pool_target, a_picker_is_told_when_every_host_is_busy)
+{
+    static const struct pool_picker noting = {.size = sizeof noting, .name = "noting", .pick = note_busy};
+    struct fake_user holders[3] = {0}, waiter = {0};
+    struct pool_target *target;
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.host.max_links = 1;
+    fake_world_open(&world);
+    for (int i = 0; i < 3; i++)
+        fake_echo(&world, three[i]);
+    target = fake_target(&world, "db", &noting, three, 3);
+    for (int i = 0; i < 3; i++)
+        fake_hold(&world, &holders[i], three[i]);
+    noted = noted_busy = 0;
+    cr_assert(eq(int, fake_ask(&world, &waiter, "db"), POOL_PENDING));
+    fake_settle(&world);
+    cr_assert(lt(uint, 0, noted));
+    cr_assert(eq(uint, noted_busy, noted));
+    cr_assert(eq(ptr, (void *)target->lending, NULL));
+    fake_give_back(&holders[0]);
+    fake_settle(&world);
+    cr_assert(eq(int, waiter.status, POOL_READY));
+    fake_give_back(&holders[1]); /* the picker asks for another */
+    fake_give_back(&waiter);
+    noted_busy = 0;
+    cr_assert(eq(int, fake_ask(&world, &waiter, "db"), POOL_READY));
+    cr_assert(eq(uint, noted_busy, 0));
     fake_world_end(&world);
 }
 

@@ -9,6 +9,10 @@
 
 #define A "10.0.0.1:80"
 #define B "10.0.0.2:80"
+#define C "10.0.0.3:80"
+#define D "10.0.0.4:80"
+#define E "10.0.0.5:80"
+#define F "10.0.0.6:80"
 
 static struct fake_world world;
 
@@ -666,6 +670,104 @@ Test(regressions, a_host_with_its_half_of_the_attempts_leaves_the_others_theirs)
     cr_assert(eq(int, fake_ask(&world, &second, "target"), POOL_PENDING));
     fake_run(&world, 0.01);
     cr_assert(eq(uint, testing_peer_attempts(other), 1));
+    fake_world_end(&world);
+}
+
+static int pick_none_but_the_first(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
+{
+    (void)lease, (void)draw;
+    return pick->can(pick->hosts[0]) == POOL_HOST_DOWN ? POOL_PICK_DOWN : 0;
+}
+
+/* It takes any host that falls free, though it asks for the first alone. */
+static const struct pool_picker set_on_the_first = {
+    .size = sizeof set_on_the_first, .name = "first", .pick = pick_none_but_the_first};
+
+/* No attempt is left, and the line was looked at while the lease with a wish was alone in it. */
+Test(regressions, whoever_joins_a_line_that_waits_for_an_attempt_has_what_is_free)
+{
+    struct fake_user first = {0}, second = {0}, attempt = {0}, other = {0}, choosy = {.lease.flags = POOL_FRESH},
+                     plain = {0};
+
+    begin();
+    world.options.max_connecting = 1;
+    fake_echo(&world, A);
+    fake_echo(&world, B);
+    fake_peer(&world, C, TESTING_BLACK_HOLE);
+    fake_peer(&world, D, TESTING_BLACK_HOLE);
+    fake_world_open(&world);
+    fake_target(&world, "target", &set_on_the_first, (const char *const[]){A, B}, 2);
+    fake_hold(&world, &first, A);
+    fake_hold(&world, &second, B);
+    cr_assert(eq(int, fake_ask(&world, &attempt, C), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, fake_ask(&world, &other, D), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, fake_ask(&world, &choosy, "target"), POOL_PENDING));
+    fake_run(&world, 0.01);
+    fake_give_back(&second);
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, fake_ask(&world, &plain, "target"), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, plain.status, POOL_READY));
+    cr_assert(eq(int, choosy.status, POOL_PENDING));
+    fake_world_end(&world);
+}
+
+/* The same where the line starves for a link: it has been looked at, and nothing happens to it. */
+Test(regressions, whoever_joins_a_line_that_starves_has_what_is_free)
+{
+    struct fake_user three[3] = {0}, one = {0}, choosy = {.lease.flags = POOL_FRESH}, plain = {0};
+
+    begin();
+    world.options.max_links = 2;
+    world.host.protocol = &fake_shared; /* three channels a link */
+    fake_echo(&world, A);
+    fake_echo(&world, B);
+    fake_world_open(&world);
+    fake_target(&world, "target", &set_on_the_first, (const char *const[]){A, B}, 2);
+    for (int i = 0; i < 3; i++)
+        fake_hold(&world, &three[i], A);
+    fake_hold(&world, &one, B);
+    cr_assert(eq(int, fake_ask(&world, &choosy, "target"), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, fake_ask(&world, &plain, "target"), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, plain.status, POOL_READY));
+    cr_assert(eq(int, choosy.status, POOL_PENDING));
+    fake_world_end(&world);
+}
+
+/* There is room for a link, turn after turn, and no attempt: who waits longest stays the first. */
+Test(regressions, those_who_starve_keep_their_order_while_there_is_no_attempt)
+{
+    struct fake_user three[3] = {0}, attempt = {0}, older = {.lease.timeout = 20}, younger = {.lease.timeout = 20};
+
+    begin();
+    world.options.max_connecting = 1;
+    world.options.max_links = 3;
+    for (int i = 0; i < 3; i++)
+        fake_echo(&world, (const char *const[]){A, B, E}[i]);
+    fake_echo(&world, D);
+    fake_echo(&world, F);
+    fake_peer(&world, C, TESTING_BLACK_HOLE);
+    fake_world_open(&world);
+    for (int i = 0; i < 3; i++)
+        fake_hold(&world, &three[i], (const char *const[]){A, B, E}[i]);
+    cr_assert(eq(int, fake_ask(&world, &attempt, C), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, fake_ask(&world, &older, D), POOL_PENDING));
+    fake_run(&world, 0.01);
+    cr_assert(eq(int, fake_ask(&world, &younger, F), POOL_PENDING));
+    fake_run(&world, 0.01);
+    for (int i = 0; i < 3; i++) {
+        cr_assert(eq(int, pool_release(&three[i].lease, POOL_DISCARD), 0));
+        fake_run(&world, 0.01);
+    }
+    fake_run(&world, 15);
+    cr_assert(eq(int, older.status, POOL_READY));
+    cr_assert(eq(int, younger.status, POOL_READY));
+    cr_assert(lt(uint, older.place, younger.place));
     fake_world_end(&world);
 }
 

@@ -104,8 +104,10 @@ class Proxy:
         """It reads nothing meanwhile: what is sent is there whole when it goes on."""
         self.signal(signal.SIGSTOP)
         patiently(lambda: is_stopped(self.pid), "lbproxy is stopped")
-        yield
-        self.signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
 
     def expect_exit(self, status=0):
         try:

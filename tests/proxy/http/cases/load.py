@@ -38,7 +38,7 @@ def behind(sender, receiver):
 
 
 FEED = b"x" * (1 << 18)
-TAIL = 60000  # bytes that lbproxy reads at once
+TAIL = 60000  # bytes, fewer than lbproxy reads at once
 HELD = 2 * 65536 + 16384  # bytes that lbproxy may hold of one direction: its buffer, and what it has just read
 
 
