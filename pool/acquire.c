@@ -275,6 +275,13 @@ static int wait_or_fail(struct pool *pool, struct pool_line *line, struct pool_l
     return lease->status;
 }
 
+/* Who came back in line in this turn, or has had news in it, has still to be looked at, and goes first. */
+static inline void serve_those_before(const struct pool *pool, struct pool_host *host)
+{
+    if (pool->unseen)
+        pool__serve(host);
+}
+
 static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_lease *lease)
 {
     struct channel *channel;
@@ -284,8 +291,7 @@ static int acquire_host(struct pool *pool, struct pool_host *host, struct pool_l
         return error;
     if (host->draining)
         return lease->status = LINKPOOL_ECLOSED;
-    if (pool->unseen) /* who came back in line in this turn goes first */
-        pool__serve(host);
+    serve_those_before(pool, host);
     if (!(channel = take_first(pool, host, lease)) && !lease->status)
         channel = pool__take(host, lease);
     if (channel) {
@@ -301,10 +307,13 @@ static struct channel *take_fresh(struct pool_target *target, struct pool_lease 
 {
     struct channel *channel;
 
-    for (size_t i = 0; i < target->pick.n && pool__lending(target); i++)
-        if (!pool__is_down(target->hosts[i]) && pool__takes(target, lease, i) &&
-            (channel = pool__take(target->hosts[i], lease)))
+    for (size_t i = 0; i < target->pick.n && pool__lending(target); i++) {
+        if (pool__is_down(target->hosts[i]) || !pool__takes(target, lease, i))
+            continue;
+        serve_those_before(target->pool, target->hosts[i]);
+        if ((channel = pool__take(target->hosts[i], lease)))
             return channel;
+    }
     return NULL;
 }
 
@@ -317,11 +326,13 @@ static struct channel *take_picked(struct pool_target *target, struct pool_lease
         return take_fresh(target, lease);
     /* Without a free link the picker is left alone: it is asked when one is opened, and its turn goes on once a lease.
      * A host whose free link turns out to be dead is asked again for another, or passed over. */
-    while (pool__lending(target) && (i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i]))
+    while (pool__lending(target) && (i = pool__pick(target, lease)) >= 0 && pool__free_link(target->hosts[i])) {
+        serve_those_before(target->pool, target->hosts[i]);
         if (must_wait(target->hosts[i], lease))
             return NULL;
-        else if ((channel = pool__take(target->hosts[i], lease)) || lease->status)
+        if ((channel = pool__take(target->hosts[i], lease)) || lease->status)
             return channel;
+    }
     return NULL;
 }
 
@@ -336,8 +347,6 @@ static int acquire_target(struct pool_target *target, struct pool_lease *lease)
     if (target->draining)
         return lease->status = LINKPOOL_ECLOSED;
     pool__use_target(target);
-    if (pool->unseen)
-        pool__serve_target(target);
     if (!(channel = take_picked(target, lease)))
         return lease->status ? lease->status : wait_or_fail(pool, &target->line, lease);
     hold(pool, lease, channel);

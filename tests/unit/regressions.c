@@ -738,6 +738,59 @@ Test(regressions, whoever_joins_a_line_that_starves_has_what_is_free)
     fake_world_end(&world);
 }
 
+static struct protocol_link *latest;
+
+static int note_latest(struct protocol_link *pl)
+{
+    latest = pl;
+    return protocol_ready(pl);
+}
+
+static struct fake_user *newcomer;
+
+static void ask_by_target(struct pool_lease *told)
+{
+    cr_assert(eq(int, told->status, POOL_READY));
+    fake_ask(&world, newcomer, "target");
+}
+
+/* A winner whose link has died is back in the line of its host, where another link is free by now. In the same turn,
+ * before lines are looked at, somebody is told of his and asks by a target of that host. */
+Test(regressions, who_asks_by_a_target_goes_behind_the_hosts_own_line)
+{
+    static struct protocol noting;
+    struct fake_user first = {0}, second = {0}, third = {0}, fourth = {0}, winner = {0}, comer = {0};
+    struct pool_lease told = {.done = ask_by_target};
+
+    noting = protocol_raw;
+    noting.start = note_latest;
+    newcomer = &comer;
+    begin();
+    world.host.protocol = &noting;
+    world.host.max_links = 2;
+    fake_echo(&world, A);
+    fake_echo(&world, B);
+    fake_world_open(&world);
+    fake_target(&world, "target", &pool_round_robin, (const char *const[]){A}, 1);
+    fake_hold(&world, &first, A);
+    struct protocol_link *doomed = latest;
+    fake_hold(&world, &second, A);
+    fake_hold(&world, &third, B);
+    fake_hold(&world, &fourth, B);
+    cr_assert(eq(int, fake_ask(&world, &winner, A), POOL_PENDING));
+    cr_assert(eq(int, pool_acquire(world.pool, B, &told), POOL_PENDING));
+    fake_run(&world, 0.01);
+    fake_give_back(&first); /* to the winner, */
+    fake_give_back(&second);
+    fake_give_back(&third); /* to one who asks when he is told */
+    protocol_fail(doomed, LINK_RESET, NULL);
+    fake_settle(&world);
+    cr_assert(eq(int, winner.status, POOL_READY));
+    cr_assert(eq(int, comer.status, POOL_PENDING));
+    cr_assert(eq(int, pool_release(&told, POOL_REUSE), 0));
+    fake_world_end(&world);
+}
+
 /* There is room for a link, turn after turn, and no attempt: who waits longest stays the first. */
 Test(regressions, those_who_starve_keep_their_order_while_there_is_no_attempt)
 {
