@@ -120,8 +120,13 @@ static bool may_open(const struct pool *pool, const struct pool_host *host)
     return !host->probe_due && pool__can_open(host) && pool__opening(host) < (pool->options.max_connecting + 1) / 2;
 }
 
+static bool is_ours(const struct pool_picker *picker)
+{
+    return picker == &pool_round_robin || picker == &pool_pick_first;
+}
+
 /* Whoever waits without an attempt for it is looked at at the end of the turn, or nothing may be opened for it. (What a
- * picker asks for that takes more than it asks for is not known.) */
+ * user's picker would ask for is its own.) */
 static void check_opening(const struct pool *pool, const struct pool_line *line)
 {
     if (line->n <= line->served_by || line->prev || line->is_starving)
@@ -130,7 +135,7 @@ static void check_opening(const struct pool *pool, const struct pool_line *line)
         return;
     if (line->host)
         assert(!may_open(pool, line->host));
-    if (!line->target || !line->target->picker->takes)
+    if (!line->target || !is_ours(line->target->picker))
         return;
     for (size_t i = 0; i < line->target->pick.n; i++)
         if (!pool__is_down(line->target->hosts[i]) && pool__takes(line->target, pool__lease(line->first), i))

@@ -58,6 +58,12 @@ void pool__members_give_up(struct pool *pool, struct pool_members *list)
     free_list(pool, list);
 }
 
+static void note_listed(const struct pool_members *list, bool is_listed)
+{
+    for (size_t i = 0; i < list->n; i++)
+        list->hosts[i]->is_listed = is_listed;
+}
+
 static int add_endpoint(
     struct pool_target *target, struct pool_members *list, size_t i, const struct pool_endpoint *given)
 {
@@ -112,21 +118,13 @@ int pool__members_make(
         error = add_endpoint(target, list, i, endpoint);
         at += endpoint->size;
     }
-    for (size_t i = 0; i < list->n; i++)
-        list->hosts[i]->is_listed = false;
+    note_listed(list, false);
     if (error)
         pool__members_give_up(target->pool, list);
     return error;
 }
 
-static bool is_member(const struct pool_target *target, const struct pool_host *host)
-{
-    for (const struct pool_membership *member = host->memberships; member; member = member->next)
-        if (member->target == target)
-            return true;
-    return false;
-}
-
+/* Those that the new list does not have leave. */
 static void drop_old(struct pool_target *target, const struct pool_members *old)
 {
     const struct linkpool_env *env = target->pool->core.env;
@@ -137,7 +135,7 @@ static void drop_old(struct pool_target *target, const struct pool_members *old)
         link__release(env, old->members[i], sizeof *old->members[i]);
     }
     for (size_t i = 0; i < old->n; i++)
-        if (!is_member(target, old->hosts[i]))
+        if (!old->hosts[i]->is_listed)
             leave(target, old->hosts[i]);
 }
 
@@ -171,7 +169,9 @@ static void put_in_place(struct pool_target *target, struct pool_members *list)
     target->pick.hosts = target->hosts;
     target->pick.weights = target->weights;
     target->known = true;
+    note_listed(list, true);
     drop_old(target, &old);
+    note_listed(list, false);
     free_list(target->pool, &old);
     for (size_t i = 0; i < list->n; i++)
         pool_host_drop(list->hosts[i]);
@@ -179,13 +179,16 @@ static void put_in_place(struct pool_target *target, struct pool_members *list)
 
 static void list_changed(struct pool_target *target)
 {
+    bool is_used = pool__used_until(target) > pool__now(target->pool);
+
     pool__tell_picker(target);
     target->stuck = false; /* another list, another verdict */
     pool__target_see(target);
     if (pool__all_down(target))
         pool__fail_line(&target->line, LINKPOOL_EUNAVAILABLE, true);
     for (size_t i = 0; i < target->pick.n; i++) {
-        pool__keep_up(target->hosts[i]);
+        if (is_used || pool__options(target->hosts[i])->min_links) /* else it adds nothing to what is kept up */
+            pool__keep_up(target->hosts[i]);
         if (target->line.n)
             pool__serve(target->hosts[i]);
     }

@@ -202,7 +202,7 @@ static bool wants(const struct pool_line *line)
 {
     if (line->host && (line->host->probe_due || upkeep_wants(line->host)))
         return true;
-    return leases_want(line);
+    return leases_want(line) || (line->n > 1 && line->target && line->target->picker->by_lease);
 }
 
 /* ---- may the host have another attempt? ---- */
@@ -281,6 +281,19 @@ static struct pool_host *picked(struct pool_target *target, const struct pool_le
     return lease && lease->flags & POOL_FRESH ? fresh_host(target, lease) : NULL;
 }
 
+/* One behind the first, whose host is another: a host at a time, where no attempt is under way. */
+static struct pool_host *picked_for_others(struct pool_line *line)
+{
+    for (const struct pool_claim *claim = line->first ? line->first->next : NULL; claim; claim = claim->next) {
+        const struct pool_lease *lease = pool__lease(claim);
+        int i = pool__pick(line->target, lease);
+        if (i >= 0 && !pool__opening(line->target->hosts[i]) && !pool__free_link(line->target->hosts[i]) &&
+            can_open_for(line->target->hosts[i], lease))
+            return line->target->hosts[i];
+    }
+    return NULL;
+}
+
 static const struct pool_lease *first_of(const struct pool_line *line)
 {
     return line->first ? pool__lease(line->first) : NULL;
@@ -289,9 +302,12 @@ static const struct pool_lease *first_of(const struct pool_line *line)
 static struct pool_host *host_for(struct pool_line *line)
 {
     const struct pool_lease *lease = first_of(line);
+    struct pool_host *host;
 
-    if (line->target)
-        return picked(line->target, lease);
+    if (line->target) {
+        host = leases_want(line) ? picked(line->target, lease) : NULL;
+        return host || !line->target->picker->by_lease ? host : picked_for_others(line);
+    }
     return can_open_for(line->host, lease) ? line->host : NULL;
 }
 

@@ -12,7 +12,8 @@ static bool would_do(const struct pool_host *host, const struct pool_membership 
     return !(lease->flags & POOL_FRESH) || pool__fresh_link(host);
 }
 
-/* The first of a line that would do; one with wishes of its own that are not met lets those behind it pass. */
+/* The first of a line that would do. One with wishes of its own that are not met lets those behind it pass, and so does
+ * one that its picker has sent to another host. */
 static struct pool_lease *first_taker(
     const struct pool_host *host, const struct pool_membership *member, const struct pool_line *line)
 {
@@ -20,7 +21,7 @@ static struct pool_lease *first_taker(
         struct pool_lease *lease = pool__lease(claim);
         if (would_do(host, member, lease))
             return lease;
-        if (!(lease->flags & POOL_FRESH) && !lease->avoid)
+        if (!(lease->flags & POOL_FRESH) && !lease->avoid && !(member && member->target->picker->by_lease))
             break;
     }
     return NULL;

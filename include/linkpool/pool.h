@@ -435,12 +435,15 @@ struct pool_picker {
     const char *name;
     size_t state_size;
     bool keeps_up; /* one link a host on first use, kept up while the target was used within idle_timeout */
+    bool by_lease; /* which host a lease gets hangs on the lease, by its hash say: those in line for one host do not
+                      hold up those for another. pick() and takes() are asked for each in line then, not for the first
+                      alone */
     /** Picks a host for a lease (NULL: opening ahead): its index, POOL_PICK_WAIT or POOL_PICK_DOWN (every host is). A
      * host that can neither serve nor open may be picked: the lease waits for it. `draw`: 64 random bits when the state
      * has just been made or `changed` has run, else 0. */
     int (*pick)(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw);
     /** A channel is free on host i: may the lease have it? True of whatever pick() names for the lease: else an attempt
-     * that is made for it serves nobody, and the next follows. */
+     * that is made for it serves nobody, and the next follows. NULL: any lease may. */
     bool (*takes)(const struct pool_pick *pick, const struct pool_lease *lease, size_t i);
     /** The list is another one, or a host's state has changed. NULL: nothing. */
     void (*changed)(const struct pool_pick *pick);

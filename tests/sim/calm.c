@@ -116,7 +116,7 @@ static bool is_forgotten(const struct sim *s, const struct user *user)
     if (!user->target)
         return may_serve(s->keys[user->key].pin);
     if (user->target->picker != &pool_round_robin)
-        return false;
+        return may_serve(sim__host_by_hash(user->target, &user->lease));
     for (size_t i = 0; i < target->pick.n; i++)
         if (may_serve(target->hosts[i]))
             return true;

@@ -56,9 +56,28 @@ static void no_line_was_passed(struct sim *s, const struct user *user, uint64_t 
     }
 }
 
+/* Of those that their hash has sent to the same host, now and a turn ago. */
+static void none_of_its_host_was_passed(struct sim *s, const struct user *user)
+{
+    const struct target *target = user->target;
+    const struct user *other;
+
+    if (!target->target || !target->n || target->changed_turn + 1 >= s->turns)
+        return;
+    DL_FOREACH (user->line->first, other) {
+        if (other->order >= user->order)
+            return;
+        if (other->lease.hash % target->n == user->lease.hash % target->n)
+            HOLDS(s, !is_plain(other) || !still_waits(other) || may_be_passed(s, other));
+    }
+}
+
 void sim__check_told(struct sim *s, struct user *user)
 {
-    nobody_was_passed(s, user->line, user->order, true);
+    if (user->target && user->target->picker->by_lease)
+        none_of_its_host_was_passed(s, user);
+    else
+        nobody_was_passed(s, user->line, user->order, true);
     no_line_was_passed(s, user, user->order, true);
 }
 
@@ -224,6 +243,17 @@ static const struct user *first_plain(const struct line *line)
     return NULL;
 }
 
+static void nobody_waits_for_an_idle_host(struct sim *s, const struct target *target)
+{
+    const struct user *user;
+
+    DL_FOREACH (target->line->first, user)
+        if (still_waits(user) && is_plain(user)) {
+            const struct pool_host *host = sim__host_by_hash(target, &user->lease);
+            HOLDS(s, !host || !pool__free_link(host));
+        }
+}
+
 static void nobody_waits_idly(struct sim *s)
 {
     if (s->pool->core.later_asked)
@@ -233,7 +263,10 @@ static void nobody_waits_idly(struct sim *s)
             HOLDS(s, !pool__free_link(s->keys[k].pin));
     for (unsigned i = 0; i < MAX_TARGETS; i++) {
         const struct target *target = &s->targets[i];
-        if (!target->target || target->picker != &pool_round_robin || !first_plain(target->line))
+        if (!target->target || !first_plain(target->line))
+            continue;
+        nobody_waits_for_an_idle_host(s, target);
+        if (target->picker != &pool_round_robin)
             continue;
         for (size_t m = 0; m < target->target->pick.n; m++)
             HOLDS(s, !pool__free_link(target->target->hosts[m]) || pool__is_down(target->target->hosts[m]));

@@ -156,9 +156,18 @@ static bool hashed_takes(const struct pool_pick *pick, const struct pool_lease *
 }
 
 static const struct pool_picker hashed = {
-    .size = sizeof hashed, .name = "hashed", .pick = hashed_pick, .takes = hashed_takes};
+    .size = sizeof hashed, .name = "hashed", .by_lease = true, .pick = hashed_pick, .takes = hashed_takes};
 /* The same, but it takes whatever host falls free. */
 static const struct pool_picker easy = {.size = sizeof easy, .name = "easy", .pick = hashed_pick};
+
+struct pool_host *sim__host_by_hash(const struct target *target, const struct pool_lease *lease)
+{
+    int i = -1;
+
+    if (target->target && target->picker->by_lease && target->target->pick.n)
+        i = hashed_pick(&target->target->pick, lease, 0);
+    return i >= 0 ? target->target->hosts[i] : NULL;
+}
 
 void sim__line_new(struct sim *s, struct target *target)
 {

@@ -253,6 +253,8 @@ void sim__free_pool(struct sim *s);
 void sim__listed(struct sim *s, struct target *target, const bool *members, size_t n); /* the members it has now */
 struct pool_host *sim__pin(struct sim *s, int key);
 struct pool_endpoint sim__endpoint(struct sim *s, int key);
+/* Whom a lease of a target that picks by hash is sent to; NULL: nobody is up, or the target picks otherwise. */
+struct pool_host *sim__host_by_hash(const struct target *target, const struct pool_lease *lease);
 void sim__line_new(struct sim *s, struct target *target);
 
 void sim__use(struct sim *s, struct user *user); /* the next thing this user does */

@@ -484,6 +484,78 @@ Test(pool_target, recycle_replaces_links_so_many_a_second)
     fake_world_end(&world);
 }
 
+static int by_hash(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
+{
+    return (int)((lease ? lease->hash : draw) % pick->n);
+}
+
+static bool is_by_hash(const struct pool_pick *pick, const struct pool_lease *lease, size_t i)
+{
+    return lease->hash % pick->n == i;
+}
+
+static const struct pool_picker hashed = {
+    .size = sizeof hashed, .name = "hashed", .by_lease = true, .pick = by_hash, .takes = is_by_hash};
+
+/* A target of two hosts, of one link each. */
+static struct pool_target *hashed_target(struct fake_world *world)
+{
+    fake_world_begin(world);
+    world->host.max_links = 1;
+    fake_world_open(world);
+    fake_echo(world, a);
+    fake_echo(world, b);
+    return fake_target(world, "shards", &hashed, three, 2);
+}
+
+Test(pool_target, a_picker_by_lease_lets_none_wait_for_another_host)
+{
+    struct fake_user first = {0}, second = {0}, to_b = {.lease.hash = 1}, to_a = {0}, next_to_a = {0};
+    struct fake_world world;
+
+    hashed_target(&world);
+    fake_hold(&world, &first, a);
+    fake_hold(&world, &second, b);
+    cr_assert(eq(int, fake_ask(&world, &to_b, "shards"), POOL_PENDING));
+    cr_assert(eq(int, fake_ask(&world, &to_a, "shards"), POOL_PENDING));
+    fake_settle(&world);
+    fake_give_back(&first);
+    cr_assert(eq(int, fake_ask(&world, &next_to_a, "shards"), POOL_PENDING)); /* it overtakes nobody of its host */
+    fake_settle(&world);
+    cr_assert(eq(int, to_a.status, POOL_READY));
+    cr_assert(eq(int, to_b.status, POOL_PENDING));
+    cr_assert(eq(int, next_to_a.status, POOL_PENDING));
+    fake_give_back(&to_a);
+    fake_settle(&world);
+    cr_assert(eq(int, next_to_a.status, POOL_READY));
+    fake_give_back(&second);
+    fake_settle(&world);
+    cr_assert(eq(int, to_b.status, POOL_READY));
+    fake_world_end(&world);
+}
+
+Test(pool_target, a_picker_by_lease_has_links_opened_for_those_behind)
+{
+    struct fake_user holder = {0}, to_b = {.lease.hash = 1}, to_a[3] = {{.status = 0}};
+    struct fake_world world;
+
+    hashed_target(&world);
+    fake_hold(&world, &holder, b);
+    cr_assert(eq(int, fake_ask(&world, &to_b, "shards"), POOL_PENDING));
+    fake_settle(&world);
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, fake_ask(&world, &to_a[i], "shards"), POOL_PENDING));
+    fake_settle(&world);
+    for (int i = 0; i < 3; i++) { /* one after the other: the host has one link */
+        cr_assert(eq(int, to_a[i].status, POOL_READY));
+        fake_give_back(&to_a[i]);
+        fake_settle(&world);
+    }
+    cr_assert(eq(int, to_b.status, POOL_PENDING));
+    cr_assert(eq(uint, fake_stats(&world).links, 2));
+    fake_world_end(&world);
+}
+
 static unsigned noted, noted_busy;
 
 static int note_busy(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
