@@ -124,8 +124,20 @@ int pool__members_make(
     return error;
 }
 
-/* Those that the new list does not have leave. */
-static void drop_old(struct pool_target *target, const struct pool_members *old)
+/* To the front those that the new list does not have. @return how many. */
+static size_t sort_out(struct pool_members *old, const struct pool_members *list)
+{
+    size_t n = 0;
+
+    note_listed(list, true);
+    for (size_t i = 0; i < old->n; i++)
+        if (!old->hosts[i]->is_listed)
+            old->hosts[n++] = old->hosts[i];
+    note_listed(list, false);
+    return n;
+}
+
+static void drop_old(struct pool_target *target, struct pool_members *old, const struct pool_members *list)
 {
     const struct linkpool_env *env = target->pool->core.env;
 
@@ -134,9 +146,9 @@ static void drop_old(struct pool_target *target, const struct pool_members *old)
         DL_DELETE(old->hosts[i]->memberships, old->members[i]);
         link__release(env, old->members[i], sizeof *old->members[i]);
     }
-    for (size_t i = 0; i < old->n; i++)
-        if (!old->hosts[i]->is_listed)
-            leave(target, old->hosts[i]);
+    size_t n = sort_out(old, list); /* first: an observer may have a list made meanwhile */
+    for (size_t i = 0; i < n; i++)
+        leave(target, old->hosts[i]);
 }
 
 static struct pool_members list_of(const struct pool_target *target)
@@ -169,9 +181,7 @@ static void put_in_place(struct pool_target *target, struct pool_members *list)
     target->pick.hosts = target->hosts;
     target->pick.weights = target->weights;
     target->known = true;
-    note_listed(list, true);
-    drop_old(target, &old);
-    note_listed(list, false);
+    drop_old(target, &old, list);
     free_list(target->pool, &old);
     for (size_t i = 0; i < list->n; i++)
         pool_host_drop(list->hosts[i]);
@@ -206,10 +216,10 @@ void pool__members_put(struct pool_target *target, struct pool_members *list)
 
 void pool__members_clear(struct pool_target *target)
 {
-    struct pool_members old = list_of(target);
+    struct pool_members old = list_of(target), none = {0};
 
     target->pick = (struct pool_pick){.can = target->pick.can, .state = target->pick.state};
-    drop_old(target, &old);
+    drop_old(target, &old, &none);
     free_list(target->pool, &old);
     target->hosts = NULL;
     target->weights = NULL;

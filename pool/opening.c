@@ -281,15 +281,14 @@ static struct pool_host *picked(struct pool_target *target, const struct pool_le
     return lease && lease->flags & POOL_FRESH ? fresh_host(target, lease) : NULL;
 }
 
-/* One behind the first, whose host is another: a host at a time, where no attempt is under way. */
+/* One behind the first, whose host is another: an attempt a host at a time, and no link gives way to it. */
 static struct pool_host *picked_for_others(struct pool_line *line)
 {
     for (const struct pool_claim *claim = line->first ? line->first->next : NULL; claim; claim = claim->next) {
-        const struct pool_lease *lease = pool__lease(claim);
-        int i = pool__pick(line->target, lease);
-        if (i >= 0 && !pool__opening(line->target->hosts[i]) && !pool__free_link(line->target->hosts[i]) &&
-            can_open_for(line->target->hosts[i], lease))
-            return line->target->hosts[i];
+        int i = pool__pick(line->target, pool__lease(claim));
+        struct pool_host *host = i >= 0 ? line->target->hosts[i] : NULL;
+        if (host && !pool__opening(host) && !pool__free_link(host) && can_open_for(host, NULL))
+            return host;
     }
     return NULL;
 }

@@ -484,6 +484,40 @@ Test(pool_target, recycle_replaces_links_so_many_a_second)
     fake_world_end(&world);
 }
 
+static struct pool_target *other_target;
+
+static void list_another(void *data, const struct pool_host *host, const struct link_transition *transition)
+{
+    struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = a};
+
+    (void)data, (void)host;
+    if (transition->from == LINK_READY)
+        cr_assert(eq(int, pool_target_update(other_target, &endpoint, 1), 0));
+}
+
+/* The link of a host that leaves ends, and its observer lists a host that stays elsewhere. */
+Test(pool_target, a_list_may_be_made_while_another_is_put_in_place)
+{
+    static const struct pool_observer observer = {.size = sizeof observer, .transition = list_another};
+    struct pool_endpoint endpoint = {.size = sizeof endpoint, .address = a};
+    struct fake_user user = {0};
+    struct fake_world world;
+
+    fake_world_begin(&world);
+    world.options.observer = &observer;
+    fake_world_open(&world);
+    fake_echo(&world, a);
+    fake_echo(&world, b);
+    struct pool_target *target = fake_target(&world, "db", &pool_pick_first, three, 2);
+    other_target = fake_target(&world, "other", &pool_pick_first, &three[2], 1);
+    fake_hold(&world, &user, b);
+    fake_give_back(&user);
+    cr_assert(eq(int, pool_target_update(target, &endpoint, 1), 0));
+    cr_assert(eq(ptr, pool_target_host(other_target, 0), pool_target_host(target, 0)));
+    cr_assert(eq(ptr, pool_target_host(other_target, 1), NULL));
+    fake_world_end(&world);
+}
+
 static int by_hash(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
 {
     return (int)((lease ? lease->hash : draw) % pick->n);

@@ -1,3 +1,3 @@
 # file: pool/members.c
 # hosts of a list that could not be made are still taken for listed
-/^int pool__members_make/,/^\}/ s/^    for \(size_t i = 0; i < list->n; i\+\+\)$/    for (size_t i = 0; i < list->n \&\& !error; i++)/
+/^int pool__members_make/,/^\}/ s/^    note_listed\(list, false\);$/    if (!error)\n        note_listed(list, false);/
