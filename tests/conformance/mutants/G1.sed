@@ -1,2 +1,2 @@
 # file: pool/members.c
-s/^( *)pool__keep_up\(target->hosts\[i\]\);/\1pool__bring_back(target->hosts[i]);\n&/
+s/^( *)if \(is_used \|\| pool__options\(target->hosts\[i\]\)->min_links\).*$/\1pool__bring_back(target->hosts[i]);\n&/
