@@ -3,7 +3,7 @@
  *
  *     framed_fanout --wanted 2 --timeout 0.2 'echo hello' 10.0.0.1:7000 10.0.0.2:7000 10.0.0.3:7000
  *
- * An answer is printed when it comes, and whoever has none by then is named with its reason. Every server is heard, as
+ * An answer is printed when it comes; in the end each server without one is named with its reason. All are heard, as
  * far as there is time; with --wanted the rest is given up as soon as enough have answered, or cannot any more. */
 #include <ev.h>
 #include <getopt.h>

@@ -22,16 +22,11 @@ static bool has_enough(const struct pool_fanout *group)
 }
 
 /* What is still under way makes no difference. */
-static bool is_hopeless(const struct pool_fanout *group)
+static bool is_clear_early(const struct pool_fanout *group)
 {
-    return !(group->flags & POOL_FANOUT_HEAR_ALL) && group->failed > group->n - wanted(group);
-}
-
-static bool is_clear(const struct pool_fanout *group)
-{
-    bool early = !(group->flags & POOL_FANOUT_HEAR_ALL);
-
-    return !fanout__state(group)->pending || (early && has_enough(group)) || is_hopeless(group);
+    if (group->flags & POOL_FANOUT_HEAR_ALL)
+        return false;
+    return has_enough(group) || group->failed > group->n - wanted(group);
 }
 
 static bool is_overdue(const struct fanout_state *state)
@@ -71,7 +66,7 @@ static void decide(struct pool_fanout *group, int otherwise)
 /* Its calls' deadlines may be its own: then that is what it is told, whichever rings first. */
 static void decide_if_clear(struct pool_fanout *group)
 {
-    if (is_clear(group))
+    if (!fanout__state(group)->pending || is_clear_early(group))
         decide(group, is_overdue(fanout__state(group)) ? LINKPOOL_ETIMEDOUT : LINKPOOL_ELOST);
 }
 
@@ -141,7 +136,7 @@ static void start_all(struct pool *pool, struct pool_fanout *group)
 {
     for (size_t i = 0; i < group->n; i++) {
         struct pool_call *call = &group->calls[i];
-        if (is_hopeless(group)) {
+        if (is_clear_early(group)) {
             call__skip(call, LINKPOOL_ECANCELLED);
             continue;
         }

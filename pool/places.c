@@ -48,9 +48,7 @@ void pool__unlist(struct link *link)
 
 /* ---- the hosts of a target that may lend ---- */
 
-/* A list of theirs: those that fall free enter it, and those that are found busy leave it. Leasing need not see to it,
- * nor to how many targets a host is of. */
-
+/* Who falls free enters the target's list, who is found busy leaves it: leasing need not look at its host's targets. */
 static bool may_lend(const struct pool_host *host)
 {
     return host->lists[PLACE_IDLE] || host->lists[PLACE_RESERVE] || host->lists[PLACE_PARTIAL];
@@ -76,11 +74,11 @@ const struct pool_membership *pool__lending(struct pool_target *target)
 {
     struct pool_membership *member, *next;
 
-    DL_FOREACH_SAFE2(target->lending, member, next, lend_next)
-    if (pool__free_link(member->host))
-        return member;
-    else if (!may_lend(member->host))
-        pool__lends_no_more(member);
+    DL_FOREACH_SAFE2 (target->lending, member, next, lend_next)
+        if (pool__free_link(member->host))
+            return member;
+        else if (!may_lend(member->host))
+            pool__lends_no_more(member);
     return NULL;
 }
 

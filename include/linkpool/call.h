@@ -94,7 +94,8 @@ int pool_call_cancel(struct pool_call *call);
 int pool_call_explain(const struct pool_call *call, char *text, size_t n);
 
 enum pool_fanout_flags {
-    POOL_FANOUT_HEAR_ALL = 1 /* it is told when every call has answered or failed, however many are wanted */
+    POOL_FANOUT_HEAR_ALL =
+        1 /* told when every call has answered or failed, or at its deadline, however many are wanted */
 };
 
 /** Many calls as one. As struct pool_call: all zero at first, the caller's, at one place until `done` or

@@ -123,8 +123,7 @@ bool testing__prune(struct testing *t)
 {
     struct testing__socket *socket, *next;
 
-    DL_FOREACH_SAFE2(t->ready, socket, next, ready_next)
-    {
+    DL_FOREACH_SAFE2 (t->ready, socket, next, ready_next) {
         if (awaited(socket))
             continue;
         socket->ready = false;

@@ -192,6 +192,16 @@ void fake_endpoints(struct pool_endpoint *endpoints, const char *const *addresse
         endpoints[i] = (struct pool_endpoint){.size = sizeof *endpoints, .address = addresses[i]};
 }
 
+int fake_pick_by_hash(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
+{
+    return (int)((lease ? lease->hash : draw) % pick->n);
+}
+
+bool fake_takes_by_hash(const struct pool_pick *pick, const struct pool_lease *lease, size_t i)
+{
+    return fake_pick_by_hash(pick, lease, 0) == (int)i;
+}
+
 struct pool_target *fake_target(struct fake_world *world, const char *name, const struct pool_picker *picker,
     const char *const *addresses, size_t n)
 {

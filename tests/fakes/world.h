@@ -76,6 +76,9 @@ struct pool_host_stats fake_host_stats(const struct pool_host *host);
 struct pool_host *fake_host(const struct fake_world *world, const char *address);
 /** Endpoints of these addresses, n of them, in `endpoints`. */
 void fake_endpoints(struct pool_endpoint *endpoints, const char *const *addresses, size_t n);
+/** For pickers of a test's own: the host that the lease's hash, or without a lease the draw, falls on, up or not. */
+int fake_pick_by_hash(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw);
+bool fake_takes_by_hash(const struct pool_pick *pick, const struct pool_lease *lease, size_t i);
 /** A target of these addresses. */
 struct pool_target *fake_target(struct fake_world *world, const char *name, const struct pool_picker *picker,
     const char *const *addresses, size_t n);

@@ -518,18 +518,8 @@ Test(pool_target, a_list_may_be_made_while_another_is_put_in_place)
     fake_world_end(&world);
 }
 
-static int by_hash(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
-{
-    return (int)((lease ? lease->hash : draw) % pick->n);
-}
-
-static bool is_by_hash(const struct pool_pick *pick, const struct pool_lease *lease, size_t i)
-{
-    return lease->hash % pick->n == i;
-}
-
 static const struct pool_picker hashed = {
-    .size = sizeof hashed, .name = "hashed", .by_lease = true, .pick = by_hash, .takes = is_by_hash};
+    .size = sizeof hashed, .name = "hashed", .by_lease = true, .pick = fake_pick_by_hash, .takes = fake_takes_by_hash};
 
 /* A target of two hosts, of one link each. */
 static struct pool_target *hashed_target(struct fake_world *world)

@@ -486,18 +486,8 @@ Test(regressions, a_link_that_came_up_for_nobody_gives_its_place_to_who_waits)
 
 /* ---- a picker by lease ---- */
 
-static int by_hash(const struct pool_pick *pick, const struct pool_lease *lease, uint64_t draw)
-{
-    return (int)((lease ? lease->hash : draw) % pick->n);
-}
-
-static bool is_by_hash(const struct pool_pick *pick, const struct pool_lease *lease, size_t i)
-{
-    return by_hash(pick, lease, 0) == (int)i;
-}
-
 static const struct pool_picker hashed = {
-    .size = sizeof hashed, .name = "hashed", .pick = by_hash, .takes = is_by_hash};
+    .size = sizeof hashed, .name = "hashed", .pick = fake_pick_by_hash, .takes = fake_takes_by_hash};
 
 Test(regressions, who_comes_to_the_head_of_its_line_is_looked_at)
 {
