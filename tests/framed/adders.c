@@ -2,7 +2,8 @@
  *
  * 64 callers, each with one call at a time and each call with an id of its own (add_server.c). Three of four wait while
  * the server is down, and never ask twice: one whose request was not sent gives its id up. The fourth fails fast,
- * pauses 20 ms, and asks again with the same id as long as it was not sent. Every eighth has the library try again.
+ * pauses 20 ms, and asks again with the same id while it was not sent, 25 times at most. Every eighth has the library
+ * try again.
  *
  * What each id was told is in the LEDGER (ledger.h). It is told exactly once: a second time ends the program. Prints
  * "answered N" and "failed N" as these grow, and "resumed NUMBER TIME" at the first answer of another process. At the
@@ -20,7 +21,8 @@
 
 enum {
     CALLERS = 64,
-    STEP = 50 /* answers from one line to the next */
+    STEP = 50, /* answers from one line to the next */
+    MOST_TIMES = 25
 };
 
 struct caller {
@@ -28,7 +30,8 @@ struct caller {
     ev_timer pause;
     uint64_t id;
     unsigned char request[11];
-    bool is_quick; /* it does not wait while the server is down */
+    unsigned times; /* that it has asked with this id */
+    bool is_quick;  /* it does not wait while the server is down */
     bool is_out;
 };
 
@@ -98,6 +101,7 @@ static void next(struct caller *caller)
     if (adders.ids == LEDGER_IDS)
         die("all ids are used up");
     caller->id = adders.ids++;
+    caller->times = 0;
     memcpy(caller->request, "add", 3);
     for (unsigned i = 0; i < 8; i++)
         caller->request[3 + i] = (unsigned char)(caller->id >> (56 - 8 * i));
@@ -120,14 +124,14 @@ static void on_pause_over(struct ev_loop *loop, ev_timer *timer, int events)
     next(caller);
 }
 
-/* Not answered. Where it certainly was not sent, the quick ask again, with the same id. */
+/* Not answered. Where it certainly was not sent, the quick ask again, with the same id, for half a second. */
 static void fail(struct caller *caller)
 {
     if (++adders.failed % (STEP / 5) == 0) {
         printf("failed %llu\n", (unsigned long long)adders.failed);
         fflush(stdout);
     }
-    if (caller->is_quick && caller->call.fate == POOL_NOT_SENT) {
+    if (caller->is_quick && caller->call.fate == POOL_NOT_SENT && ++caller->times < MOST_TIMES) {
         ev_timer_set(&caller->pause, 0.02, 0);
         ev_timer_start(adders.loop, &caller->pause);
         return;
